@@ -109,7 +109,7 @@ fn what_is_asked_for_is_answered() {
     assert_eq!(request::restore(&socket, 4, &["/a".into(), "/b".into()]).unwrap(), "2 back");
     assert_eq!(refused(request::restore(&socket, 5, &[]).map(drop)), "no such snapshot");
     let relative = request::ask_for(&socket, "relative".as_ref(), AccessMode::Read, None, Wait::default());
-    assert!(refused(relative.map(drop)).contains("a path is absolute"));
+    assert!(refused(relative.map(drop)).contains("a path must be absolute"));
     drop(reception);
     let gone = request::checkpoint(&socket, "good");
     assert!(refused(gone.map(drop)).ends_with("No such file or directory"));

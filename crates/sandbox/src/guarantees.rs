@@ -1,30 +1,30 @@
-//! What is promised, by which mechanism, and what is left where that mechanism is missing.
+//! Guarantees of the sandbox, the mechanism behind each, and what remains where that mechanism is missing.
 //!
-//! One table for three readers: `nono setup` prints it for this machine, SECURITY.md contains it, tests compare the two.
+//! One table for three uses: `nono setup` prints it for this machine, SECURITY.md contains it, tests compare the two.
 
 use crate::backend::{Namespaces, Support};
 use crate::strategy::ExecStrategy;
 
-/// One thing a sandboxed command cannot do.
+/// Guarantee: something a sandboxed command cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     pub what: &'static str,
     pub with_namespaces: Held,
-    /// The same in `wrap`, which has no pid namespace and nobody who answers for it.
+    /// The same in `wrap`, which has no pid namespace and no supervisor.
     pub direct: Held,
     pub without_namespaces: Held,
-    /// Where a supervisor answers for it: what holds without one.
+    /// State without a supervisor, for a guarantee that needs one.
     pub unanswered: Option<Unanswered>,
 }
 
-/// What holds where no supervisor answers trapped calls.
+/// State of a guarantee where no supervisor answers trapped calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanswered {
     /// In `run --monitor`, whose parent is confined as well.
     pub monitored: Held,
     /// In `wrap` and `run --monitor` where there are no namespaces.
     pub bare: Held,
-    /// In `run` where the kernel cannot put calls to a supervisor: with namespaces, and without.
+    /// In `run` where the kernel has no seccomp notification: with namespaces, and without.
     pub no_listener: (Held, Held),
 }
 
@@ -39,7 +39,7 @@ pub enum Held {
 }
 
 impl Guarantee {
-    /// How it stands on this machine.
+    /// State of the guarantee on this machine.
     pub fn here(&self, support: &Support, strategy: ExecStrategy) -> Held {
         let bare = matches!(support.namespaces, Namespaces::Missing { .. });
         let Some(without) = self.unanswered else { return self.usual(bare, strategy) };
@@ -74,7 +74,7 @@ const fn always(what: &'static str, how: &'static str) -> Guarantee {
     }
 }
 
-/// The table.
+/// Table of all guarantees.
 pub const fn guarantees() -> &'static [Guarantee] {
     TABLE
 }
@@ -131,9 +131,9 @@ const TABLE: &[Guarantee] = &[
     Guarantee {
         what: "a denied path inside a granted tree",
         with_namespaces: By(
-            "mask mount, put back within milliseconds when somebody outside replaces the name",
+            "mask mount, put back within milliseconds when a process outside replaces the name",
         ),
-        direct: By("mask mount; a name that somebody outside replaces while the command runs is open"),
+        direct: By("mask mount; a name that a process outside replaces while the command runs is open"),
         without_namespaces: Refused("the run is refused"),
         unanswered: None,
     },

@@ -1,9 +1,9 @@
-//! From a resolved policy to what the kernel enforces.
+//! Translation of a resolved policy to what the kernel enforces.
 //!
 //! [`compile`] turns a [`ResolvedPolicy`](nono_policy::resolved::ResolvedPolicy) and the facts about this kernel into a
 //! [`Blueprint`]: a value that can be printed and tested, and that says everything the child's process will do to
 //! itself. Where the kernel cannot enforce what the policy says, the answer is a [`Refusal`], never a weaker sandbox.
-//! Everything that knows an operating system is in `backend/`.
+//! Everything specific to an operating system is in `backend/`.
 
 mod backend;
 mod guarantees;

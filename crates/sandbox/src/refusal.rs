@@ -1,4 +1,4 @@
-//! Why a policy cannot be enforced here.
+//! Reasons why a policy cannot be enforced here.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::strategy::ExecStrategy;
 
-/// The run is refused: the kernel cannot hold what the policy promises.
+/// Refusal of a run: the kernel cannot enforce what the policy says.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("this system is not supported yet: nono enforces with Linux's Landlock")]
@@ -17,7 +17,7 @@ pub enum Refusal {
     LandlockTooOld { abi: u32, needed: u32, what: &'static str },
     #[error("{path} cannot be closed inside {grant}: that needs a mount namespace ({reason})", path = .path.display(), grant = .grant.display())]
     CannotMask { path: PathBuf, grant: PathBuf, reason: String },
-    #[error("{path} is not there, so nothing can keep it from being made", path = .path.display())]
+    #[error("cannot keep {path} closed: it does not exist yet, so it could be created", path = .path.display())]
     CannotHold { path: PathBuf },
     #[error("{path} cannot be granted: the sandbox has {own} of its own", path = .path.display(), own = .own.display())]
     CannotGive { path: PathBuf, own: PathBuf },
@@ -25,13 +25,13 @@ pub enum Refusal {
     CannotLimitProcesses { reason: String },
     #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
     CannotOpenSocket { reason: String },
-    #[error("{what} needs trapped system calls, which cannot be had here: {reason}")]
+    #[error("{what} needs trapped system calls, which are not available here: {reason}")]
     CannotMediate { what: &'static str, reason: String },
     #[error("filtering the network by host needs a supervisor, and {strategy} has none")]
     CannotFilter { strategy: ExecStrategy },
     #[error("this process has {threads} threads, and this kernel can confine only one of them")]
     Threads { threads: usize },
-    #[error("{path} cannot be opened for a rule: {error}", path = .path.display())]
+    #[error("cannot open {path} for a Landlock rule: {error}", path = .path.display())]
     Rule { path: PathBuf, error: String },
     #[error("{path} was replaced by a link while it was being granted", path = .path.display())]
     Changed { path: PathBuf },
@@ -40,7 +40,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What the person can do about it.
+    /// Hint about what the user can do.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Refusal::NoLandlock { .. } => {
@@ -56,9 +56,9 @@ impl Refusal {
                 path.display()
             ),
             Refusal::CannotHold { path } => {
-                format!("make {} first, or grant less than its folder", path.display())
+                format!("create {} first, or grant less than its folder", path.display())
             }
-            Refusal::CannotGive { .. } => "use a folder elsewhere".to_owned(),
+            Refusal::CannotGive { .. } => "use another folder".to_owned(),
             Refusal::CannotLimitProcesses { .. } => {
                 "leave --max-procs out, or run as an ordinary user".to_owned()
             }
@@ -71,7 +71,7 @@ impl Refusal {
             Refusal::Threads { .. } => {
                 "call it before other threads start, or start a sandboxed process instead".to_owned()
             }
-            Refusal::Changed { .. } => "look who else writes there, and run it again".to_owned(),
+            Refusal::Changed { .. } => "check which other program writes there, then run it again".to_owned(),
             Refusal::UnsupportedSystem | Refusal::Rule { .. } | Refusal::Kernel { .. } => return None,
         })
     }

@@ -1,18 +1,18 @@
-//! The three ways to execute.
+//! Three ways to execute a command.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who stands outside the sandbox while the command runs.
+/// Parent of the command while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecStrategy {
-    /// Nobody: this process confines itself and becomes the command.
+    /// No parent: this process confines itself and becomes the command.
     Direct,
-    /// A parent that is confined like the command and only waits.
+    /// Parent that is confined like the command and only waits.
     Monitor,
-    /// A hardened parent outside the sandbox.
+    /// Hardened parent outside the sandbox.
     Supervised,
 }
 

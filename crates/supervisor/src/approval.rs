@@ -1,8 +1,9 @@
-//! Who answers when a command wants more than it was granted.
+//! Approval of what a command wants beyond its grants: requests, decisions and the backends that make them.
 //!
-//! The supervisor turns a trapped call, or a request in words, into a [`Question`] about one resolved object, and hands
-//! it to an [`ApprovalBackend`]: a person at a terminal, a file of rules, a service, or nobody. A backend only answers.
-//! What is closed whatever anybody says, what was answered before and what comes too fast never reaches it.
+//! The supervisor turns a trapped call, or a request on the request socket, into a [`Question`] about one resolved
+//! object and passes it to an [`ApprovalBackend`]: a prompt on the terminal, a file of rules, a service, or
+//! [`DenyAll`]. A backend only answers. It never sees what no answer can open, what was answered before, or what
+//! exceeds the rate limit.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,65 +14,66 @@ use thiserror::Error;
 
 use crate::stage::Lease;
 
-/// What is wanted, in terms that can be shown. The object is pinned while the question waits: what is shown here is
-/// what an answer opens.
+/// One approval request, in terms that can be shown. The object is pinned while the request waits: an answer opens
+/// exactly what is shown here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Counts up within one run.
+    /// Number of the request, counted up within one run.
     pub id: u64,
     pub subject: Subject,
     pub asker: Asker,
-    /// In the command's own words, where it asked by a request. Not to be believed.
+    /// Reason given by the command, if it asked on the request socket. Untrusted.
     pub reason: Option<String>,
 }
 
-/// What a question is about.
+/// Subject of an approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Access {
-        /// Without links, as the command sees the file system.
+        /// Path without symbolic links, as the command sees the file system.
         path: PathBuf,
-        /// As the command wrote it, made absolute, where that differs.
+        /// Path as the command wrote it, made absolute, where that differs.
         written: Option<PathBuf>,
         access: AccessMode,
         object: Object,
-        /// What an answer for the whole folder would open; `None` where that would be too much.
+        /// Directory that an answer with [`Scope::Directory`] would open; `None` where that would be too wide.
         folder: Option<PathBuf>,
     },
-    /// Put this session's files back to a snapshot; empty `paths` means all.
+    /// Restore of this session's files to a snapshot; empty `paths` means all.
     Restore { snapshot: u64, paths: Vec<PathBuf> },
-    /// Put a project back to one of its checkpoints; empty `paths` means all of it.
+    /// Restore of a project to one of its checkpoints; empty `paths` means all of it.
     RestoreCheckpoint {
         project: PathBuf,
-        /// Its id, and what it was taken for: the command's own words, perhaps.
+        /// Id of the checkpoint, and its recorded reason, which may be the command's own text.
         checkpoint: String,
         reason: String,
         paths: Vec<PathBuf>,
-        /// Paths that would change, and that would be kept as somebody else left them.
+        /// Number of paths that would change, and of paths that would be kept because another process changed them.
         changes: u64,
         kept: u64,
     },
-    /// Open this web address in the person's browser, outside the sandbox.
+    /// Web address to open in the user's browser, outside the sandbox.
     OpenUrl { url: String },
 }
 
-/// What stands at a path.
+/// Kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     File,
     Directory,
-    /// Nothing yet: it would be made.
+    /// Object that does not exist yet: the call would create it.
     New,
 }
 
-/// Who wants it. The name is the program's file name, and comes from the command's side: escape it before showing it.
+/// Process that asks. `program` is the program's file name and comes from the command's side: escape it before showing
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asker {
     pub program: PathBuf,
     pub pid: u32,
 }
 
-/// For how long an answer holds.
+/// Duration of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -79,22 +81,22 @@ pub enum Scope {
     Once,
     /// This object, until the session ends.
     Session,
-    /// The folder it stands in (or is), and everything below it, until the session ends.
+    /// The directory that contains it (or that it is), and everything below it, until the session ends.
     Directory,
-    /// As `Session`, and the person wants it in a profile.
+    /// As `Session`, and the user wants it saved in a profile.
     Saved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow(Scope),
-    /// Not this access to this object; the same question is not asked again in this session.
+    /// Denies this access to this object; the same request is not asked again in this session.
     Deny,
-    /// Nothing of this object and what is below it, whatever the access, in this session.
+    /// Denies every access to this object and what is below it for the rest of the session.
     Never,
 }
 
-/// A verdict, and who or which rule gave it: for the report and the audit log.
+/// Verdict, and the person or rule that gave it: for the report and the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub verdict: Verdict,
@@ -107,10 +109,10 @@ impl Answer {
     }
 }
 
-/// No answer could be had. That is a denial, and it is reported as what it is.
+/// Failure to get an answer. It counts as a denial and is reported as a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApprovalError {
-    /// Whoever asked is gone.
+    /// The process that asked has ended.
     #[error("the program that asked has ended")]
     Withdrawn,
     #[error("there is no terminal to ask on")]
@@ -119,26 +121,26 @@ pub enum ApprovalError {
     Failed { backend: String, why: String },
 }
 
-/// The question's surroundings, as a backend may use them.
+/// Context of a request, as a backend may use it.
 pub trait Waiting {
-    /// Whether the program that asked still waits. A backend that waits long looks again now and then.
+    /// Whether the program that asked still waits. A backend that takes long checks again now and then.
     fn still_wanted(&self) -> bool;
 
-    /// The person's terminal, for this question: the command's own output and input stand still until the lease is
-    /// dropped. `None`: there is none.
+    /// Lease of the user's terminal for this request: the command's output and input pause until it is dropped. `None`
+    /// if there is no terminal.
     fn terminal(&self) -> Option<Lease>;
 }
 
-/// Somebody who answers. One question at a time is put to it; it may take as long as it likes.
+/// Approver. It gets one request at a time and may take as long as it needs.
 pub trait ApprovalBackend: Send + Sync {
-    /// As in `--approve`, for reports.
+    /// Name as in `--approve`, for reports.
     fn name(&self) -> String;
 
-    /// Told once, before the first question: the session's id.
+    /// Receives the session's id once, before the first request.
     fn begin(&self, _session: &str) {}
 
-    /// An answer that costs nobody's time, from a rule for one. It is not counted as a question, and is asked for each
-    /// time anew: nothing needs to be remembered.
+    /// Answer that needs no person, such as one from a rule. It does not count as a question and is computed anew each
+    /// time, so nothing needs to be remembered.
     fn at_once(&self, _question: &Question) -> Option<Answer> {
         None
     }
@@ -152,7 +154,7 @@ impl fmt::Debug for dyn ApprovalBackend {
     }
 }
 
-/// Nobody: every question is answered with no.
+/// Backend that denies every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAll;
 

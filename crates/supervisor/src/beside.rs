@@ -1,4 +1,4 @@
-//! Who stands beside the loop: the filtering proxy, those who answer trapped calls, those who take requests in words.
+//! Services that run beside the supervisor's event loop: the filtering proxy, the mediator, and the session's sockets.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,10 +14,10 @@ use crate::report::Office;
 use crate::run::{RunError, supervising};
 use crate::stage::Stage;
 
-/// Who serves the command's filtering proxy, where the command has a network of its own.
+/// Server of the command's filtering proxy, where the command has a network namespace of its own.
 pub trait TakesListener: Send + Sync {
-    /// Begin to serve. The listener is in the command's network, on the port of [`ProxyPlace::Own`]. The
-    /// command is started after this, and not at all if it fails: the error says why.
+    /// Begins to serve. The listener is in the command's network, on the port of [`ProxyPlace::Own`]. The command is
+    /// started after this, and not at all if it fails: the error gives the reason.
     fn take(&self, listener: OwnedFd) -> Result<(), String>;
 }
 
@@ -33,15 +33,15 @@ impl std::fmt::Debug for dyn TakesListener {
     }
 }
 
-/// Why the command was not started.
+/// Reason the command was not started.
 pub(crate) enum NotStarted {
     Launch(LaunchError),
     Proxy(String),
     Workers(io::Error),
 }
 
-/// Lets the command be started, and waits until it was. Meanwhile the threads are started that will answer its trapped calls,
-/// but for a process that confines itself, whose threads are to be confined, too.
+/// Lets the command start and waits until it has. Meanwhile the threads that will answer its trapped calls are started,
+/// except in a process that confines itself, whose threads must be confined too.
 pub(crate) fn begin(
     launched: &Launched,
     blueprint: &Blueprint,
@@ -56,8 +56,8 @@ pub(crate) fn begin(
     Ok(workers)
 }
 
-/// Where the command has a network of its own, its proxy has to serve before it starts. On the host's network it does
-/// already.
+/// Hands the proxy its listener where the command has a network of its own: it must serve before the command starts. On
+/// the host's network it serves already.
 fn serve_proxy(
     launched: &Launched,
     proxy: Option<ProxyPlace>,
@@ -67,11 +67,11 @@ fn serve_proxy(
         return Ok(());
     }
     let listener = launched.serving().map_err(NotStarted::Launch)?;
-    let server = server.ok_or_else(|| NotStarted::Proxy("there is nobody to serve it".to_owned()))?;
+    let server = server.ok_or_else(|| NotStarted::Proxy("no proxy was given to serve it".to_owned()))?;
     server.take(listener).map_err(NotStarted::Proxy)
 }
 
-/// Those who stand beside the loop in threads of their own: who answers trapped calls, and who takes requests in words.
+/// Services that run in threads of their own: the mediator and the session's sockets.
 pub(crate) struct Beside {
     pub(crate) mediating: Option<Mediating>,
     pub(crate) reception: Option<Reception>,
@@ -79,7 +79,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// `mediate` where calls are trapped, with the threads that were started for it, if they were.
+    /// Starts the services. `mediate` is set where calls are trapped, with the threads already started for it, if any.
     pub(crate) fn new(
         launched: &Launched,
         mediate: Option<(Mediate, Option<Workers>)>,

@@ -1,4 +1,4 @@
-//! The live canary: a confined child that tries to get out, so that "enforced" is something that was seen.
+//! Live canary: a confined child that tries to escape, so that "enforced" is observed and not assumed.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use nono_sys::wait::{self, Ended};
 
 use crate::run::RunError;
 
-/// What the child managed to do outside its grants.
+/// Result of the canary: what the child managed to do outside its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canary {
     pub read: bool,
     pub wrote: bool,
-    /// It ended as it should; a child that died in any other way proves nothing.
+    /// Whether it exited as expected; a child that died in any other way proves nothing.
     pub finished: bool,
 }
 
 impl Canary {
-    /// The sandbox held.
+    /// Whether the sandbox held.
     pub fn held(self) -> bool {
         self.finished && !self.read && !self.wrote
     }
 }
 
-/// Start a child under `prepared` that tries to read `secret` and write `target`, both outside its grants.
+/// Starts a child under `prepared` that tries to read `secret` and write `target`, both outside its grants.
 pub fn canary(prepared: &Prepared, secret: &Path, target: &Path) -> Result<Canary, RunError> {
     let mut plan = probe_plan(prepared, secret, target)?;
     let failed = |error| RunError::Launch { error, program: secret.to_owned() };

@@ -1,8 +1,8 @@
-//! Work on hostile bytes whose panic must not end the run.
+//! Containment of panics in code that parses hostile bytes.
 //!
-//! A panic anywhere else is a fault of this program, and the process that sees to the command must not go on with it.
-//! Inside [`contained`] it is a fault of a parser: what it worked on is thrown away, and the run goes on. Needs a build
-//! that unwinds; in one with `panic = "abort"` every panic is the end.
+//! A panic anywhere else is a bug in nono, and the supervisor must not continue with it. Inside [`contained`] it is a
+//! bug in a parser: the parser's state is thrown away, and the run goes on. Needs a build that unwinds; with `panic =
+//! "abort"` every panic ends the process.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,13 +11,13 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread, now, would be caught: for a panic hook, which has nothing to say or to do then.
+/// Whether a panic of this thread would be caught now: for a panic hook, which should then stay silent.
 pub fn is_contained() -> bool {
     // A thread that is ending contains nothing any more.
     CONTAINED.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Result of the work; `None` if it panicked. Whatever it could change is in an unknown state then.
+/// Result of the work; `None` if it panicked. Everything it could change is in an unknown state then.
 pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
     let before = CONTAINED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));

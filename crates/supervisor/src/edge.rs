@@ -1,18 +1,18 @@
-//! Where in a stream of terminal output something else may be put: not inside a character or a control sequence.
+//! Escape boundaries: positions in terminal output that are not inside a character or a control sequence.
 //!
-//! Also remembers what `vt100` does not tell: the scrolling region.
+//! Only there may other output be inserted. Also remembers the scrolling region, which `vt100` does not report.
 
-/// A sequence longer than this is let through in parts.
+/// Longest sequence that is held back whole; a longer one is let through in parts.
 const LONGEST: usize = 4096;
-/// Bytes that are kept of a control sequence's parameters: more than any list of modes that means something.
+/// Number of parameter bytes kept of a control sequence: more than any meaningful list of modes.
 const PARAMETERS: usize = 128;
 
-/// A sequence that is complete.
+/// Complete escape or control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence<'a> {
-    /// `ESC between last`.
+    /// Sequence `ESC between last`.
     Escape { between: Option<u8>, last: u8 },
-    /// `CSI parameters last`; `cut`: there were more of them.
+    /// Sequence `CSI parameters last`; `cut`: some parameters were not kept.
     Control { parameters: &'a [u8], cut: bool, last: u8 },
 }
 
@@ -20,13 +20,13 @@ pub(crate) enum Sequence<'a> {
 enum State {
     #[default]
     Ground,
-    /// So many bytes of a character are missing.
+    /// Number of bytes still missing of a character.
     Character(u8),
-    /// One byte is missing of a character that may be a control of one byte.
+    /// One byte is missing of a two-byte character that may be a C1 control.
     Latin,
     Escape,
     Control,
-    /// A command or a text for the terminal, up to its terminator.
+    /// Text for the terminal (OSC, DCS, …), up to its terminator.
     Text,
     TextEscape,
 }
@@ -35,7 +35,7 @@ enum State {
 #[derive(Debug, Default)]
 struct Parameters {
     kept: Vec<u8>,
-    /// There were more.
+    /// Whether some were not kept.
     cut: bool,
 }
 
@@ -57,20 +57,20 @@ impl Parameters {
 #[derive(Debug, Default)]
 pub(crate) struct Edge {
     state: State,
-    /// Bytes since the last place where something else could be put.
+    /// Number of bytes since the last escape boundary.
     open: usize,
-    /// The beginning of an open sequence was let through already.
+    /// Whether the beginning of the open sequence was already let through.
     cut: bool,
     parameters: Parameters,
     between: Option<u8>,
-    /// Controls of one byte above ASCII were seen, which not every terminal takes for what they are here: text.
+    /// Whether C1 controls were seen: not every terminal takes them for what they are here, which is text.
     wide_controls: bool,
     region: Option<Vec<u8>>,
     framed: bool,
 }
 
 impl Edge {
-    /// `tell` hears of every sequence that is complete.
+    /// Follows `bytes`; `tell` is called for every complete sequence.
     pub(crate) fn follow(&mut self, bytes: &[u8], mut tell: impl FnMut(&Sequence<'_>)) {
         for &byte in bytes {
             if self.state == State::Ground && byte != 0x1b && byte < 0x80 {
@@ -91,7 +91,7 @@ impl Edge {
             }
             self.open = match self.state {
                 State::Ground => 0,
-                // One that begins anew leaves nothing of the one before.
+                // A new sequence discards the unfinished one before it.
                 State::Escape if byte == 0x1b => 1,
                 _ => self.open + 1,
             };
@@ -134,7 +134,7 @@ impl Edge {
                 self.between = self.between.or(Some(byte));
                 State::Escape
             }
-            // Carried out on the way.
+            // Control characters are executed inside the sequence.
             0x00..=0x1f => State::Escape,
             _ => State::Ground,
         }
@@ -162,27 +162,27 @@ impl Edge {
         }
     }
 
-    /// How many of the last bytes have to wait for what follows them.
+    /// Number of the last bytes that must wait for the bytes after them.
     pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    /// The terminal has seen the beginning of a sequence whose end is not there yet.
+    /// Whether the terminal has received the beginning of a sequence whose end is not there yet.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The terminal may be in a sequence that is not followed here.
+    /// Whether the terminal may be inside a sequence that is not followed here.
     pub(crate) fn may_be_cut(&self) -> bool {
         self.cut || self.wide_controls
     }
 
-    /// There were margins, or places counted from the region's beginning.
+    /// Whether margins were set, or positions counted from the region's beginning (origin mode).
     pub(crate) fn is_framed(&self) -> bool {
         self.framed
     }
 
-    /// The numbers of the scrolling region, where there is one.
+    /// Parameters of the scrolling region, if one is set.
     pub(crate) fn region(&self) -> Option<&[u8]> {
         self.region.as_deref()
     }

@@ -1,6 +1,6 @@
-//! The parsers of hostile bytes, given many: what is drawn, and what is asked for in words.
+//! Fuzzing of the parsers of hostile bytes: terminal output and requests.
 //!
-//! A few rounds each time; `NONO_FUZZ_SECONDS=3600` goes on for so long, and `NONO_FUZZ_SEED` repeats the round that
+//! A few rounds each time; `NONO_FUZZ_SECONDS=3600` goes on for that long, and `NONO_FUZZ_SEED` repeats the round that
 //! failed.
 
 use std::panic;
@@ -13,7 +13,7 @@ use crate::mirror::Mirror;
 
 const ROUNDS: u64 = 300;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Rounds of a test, each with numbers of its own.
+/// Rounds of a test, each with its own seed.
 pub(crate) fn rounds(mut round: impl FnMut(&mut Random)) {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -132,7 +132,7 @@ const NUMBERS: &[&str] = &[
     "1;2;3;4;5;6;7;8;9;10;11;12;13;14;15;16;17;18;19;20;21;22;23;24;25;26;27;28;29;30;31;32;33",
 ];
 
-/// Something that a program may write.
+/// Appends something that a program may write.
 fn piece(random: &mut Random, bytes: &mut Vec<u8>) {
     match random.below(20) {
         0..=5 => bytes.extend(random.one(TEXTS).as_bytes()),
@@ -182,8 +182,8 @@ fn side(random: &mut Random) -> u16 {
     u16::try_from([1, 2, 3, 5, 24, 80, 200][random.below(7)]).unwrap()
 }
 
-/// A person's terminal has this after a question at the end of some output: what it was, and what can be sent is what
-/// the command had set.
+/// Checks that a prompt at the end of some output leaves the terminal as it was: reporting the same events that the
+/// command had set.
 fn put_a_question(mirror: &mut Mirror, written: &[u8], (rows, columns): (u16, u16), full_screen: bool) {
     let (opening, closing) = (mirror.opening(full_screen), mirror.closing(full_screen));
     assert!(opening.len() < 1000);
@@ -235,7 +235,7 @@ fn no_output_waits_for_ever_at_an_edge() {
             edge.follow(&bytes, |_| told += 1);
             assert!(edge.open() <= before + bytes.len() && edge.open() <= 4096 && told <= bytes.len());
         }
-        // Whatever was begun, this ends it.
+        // Ends any unfinished sequence.
         edge.follow(b"\x18\x1b\\", |_| ());
         assert_eq!(edge.open(), 0);
     });

@@ -1,10 +1,10 @@
-//! What protects a supervisor from the others of its user.
+//! Protection of the supervisor from other processes of the same user.
 
 use std::io;
 
 use nono_sys::process;
 
-/// While a command runs nobody of the same user may look into its supervisor.
+/// Keeps other processes of the same user from tracing the supervisor while a command runs.
 pub(crate) struct Hardened {
     was_dumpable: bool,
 }
@@ -18,7 +18,7 @@ impl Hardened {
 
 impl Drop for Hardened {
     fn drop(&mut self) {
-        // What comes after the command may be looked into again; failing that, it stays on the safe side.
+        // After the command, tracing is allowed again; if that fails, it stays forbidden.
         let _ = process::set_dumpable(self.was_dumpable);
     }
 }

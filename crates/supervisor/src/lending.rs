@@ -1,4 +1,4 @@
-//! The loop's side of [`Stage`]: when the terminal is handed to a question, and how things go on after it.
+//! Event loop's side of [`Stage`]: when the terminal is leased to a prompt, and how the command goes on after it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use crate::modes::{self, Modes};
 use crate::pump::Pump;
 use crate::stage::{Opened, Prop, Stage};
 
-/// While questions may come.
+/// Terminal lease, for a run with prompts.
 #[derive(Debug)]
 pub(crate) struct Lending {
     stage: Stage,
     opened: Option<Opened>,
-    /// The person's terminal; without one every question goes without.
+    /// Terminal of the user; without one every request for a lease is refused.
     tty: Option<OwnedFd>,
     mirror: Mirror,
     wanted: bool,
@@ -29,12 +29,12 @@ pub(crate) struct Lending {
 struct Lent {
     before: Settings,
     full_screen: bool,
-    /// The window's size changed; the command is told when it has its terminal back.
+    /// Whether the window's size changed; the command is told when it has its terminal back.
     resized: bool,
 }
 
 impl Lending {
-    /// From here on there is somebody to borrow from.
+    /// Opens the stage: from here on the terminal can be leased.
     pub(crate) fn new(stage: &Stage) -> Lending {
         let tty = tty::controlling();
         let size = tty.as_ref().and_then(|tty| tty::size(tty.as_fd()).ok());
@@ -54,7 +54,7 @@ impl Lending {
         self.stage.bell()
     }
 
-    /// Nothing passes between the command's terminal and the person's.
+    /// Whether nothing passes between the command's terminal and the user's.
     pub(crate) fn pauses(&self) -> bool {
         self.wanted || self.is_lent()
     }
@@ -63,7 +63,7 @@ impl Lending {
         self.lent.is_some()
     }
 
-    /// The command wrote this to its terminal; returns how much of it has to wait for what follows.
+    /// Follows what the command wrote to its terminal; returns how much of it must wait for the bytes after it.
     pub(crate) fn follow(&mut self, bytes: &[u8]) -> usize {
         self.mirror.follow(bytes);
         self.mirror.open()
@@ -73,7 +73,7 @@ impl Lending {
         self.last_key = Some(Instant::now());
     }
 
-    /// The window has another size. Whether the command may be told now.
+    /// Notes a new window size. Returns whether the command may be told now.
     pub(crate) fn resize(&mut self) -> bool {
         self.stage.disturb();
         if let Some(lent) = &mut self.lent {
@@ -91,13 +91,13 @@ impl Lending {
         }
     }
 
-    /// Somebody rang.
+    /// Handles a ring of the bell: checks whether a lease is wanted.
     pub(crate) fn listen(&mut self) {
         self.stage.hush();
         self.wanted = self.stage.is_wanted();
     }
 
-    /// Nobody is left who could use an answer.
+    /// Ends all leases: no process is left that could use an answer.
     pub(crate) fn over(&mut self) {
         if self.wanted {
             self.refuse();
@@ -110,14 +110,14 @@ impl Lending {
         self.stage.offer(None);
     }
 
-    /// Hand the terminal over, once everything that the command said is on it. `screen`: where that passes through;
+    /// Leases the terminal, once all output of the command is on it. `screen`: the pump that output passes through;
     /// `master`: the command's terminal.
     pub(crate) fn hand_over(&mut self, screen: Option<&Pump>, master: Option<BorrowedFd<'_>>) {
         if !self.wanted || screen.is_some_and(|screen| !screen.is_flushed()) {
             return;
         }
         match self.prepare(screen.is_some(), master) {
-            // No terminal, somebody else's, or one that does not obey: no question.
+            // No terminal, another job's, or one that cannot be set: no prompt.
             None | Some(Err(_)) => self.refuse(),
             Some(Ok((lent, prop))) => {
                 self.wanted = false;
@@ -151,7 +151,7 @@ impl Lending {
         Some(take())
     }
 
-    /// The question is over, if it is. Returns whether the command has to draw its screen itself.
+    /// Takes the terminal back if the prompt is over. Returns what the command's terminal needs then.
     pub(crate) fn go_on(&mut self, screen: Option<&mut Pump>) -> Option<Again> {
         if !self.stage.is_back() {
             return None;
@@ -179,46 +179,46 @@ impl Lending {
     fn put_back(&self, lent: Option<&Lent>) {
         let ours = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty));
         if let Some((lent, tty)) = lent.zip(ours) {
-            // What was typed for the question is not for the command. A terminal that is gone needs nothing back.
+            // Keys typed for the prompt are not for the command. A terminal that is gone needs nothing back.
             let _ = tty::discard_input(tty).and_then(|()| lent.before.apply(tty));
         }
     }
 
-    /// Straight to the terminal, where nothing of the command's is on its way.
+    /// Writes straight to the terminal, where no output of the command is on its way.
     fn write(&self, bytes: &[u8]) {
         if let Some(tty) = &self.tty {
-            // Nobody is left to tell that it could not be said.
+            // There is no other place to report a failure.
             let _ = tty.try_clone().map(File::from).and_then(|mut tty| tty.write_all(bytes));
         }
     }
 
-    /// This job is about to stop: a shell wants the terminal as it was.
+    /// Restores the terminal before this job stops: a shell wants it as it was.
     pub(crate) fn set_aside(&self) {
         self.put_back(self.lent.as_ref());
     }
 
-    /// This job goes on.
+    /// Takes the terminal up again when this job continues.
     pub(crate) fn take_up(&self) {
         let ours = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty));
         if let Some((lent, tty)) = self.lent.as_ref().zip(ours) {
-            // One that does not obey gives the question no key.
+            // A terminal that cannot be set gives the prompt no keys.
             let _ = lent.before.raw().apply(tty).and_then(|()| tty::discard_input(tty));
         }
         self.stage.disturb();
     }
 }
 
-/// What has to happen to the command's terminal after a question.
+/// Follow-up work on the command's terminal after a prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Again {
     pub(crate) resize: bool,
     pub(crate) nudge: bool,
 }
 
-/// A program that is told of another size draws everything anew.
+/// Makes a program redraw everything by changing the window's size and changing it back.
 pub(crate) fn nudge(master: BorrowedFd<'_>) {
-    // Only a change is told. Failing that, the program shows what it draws next. A larger size: of a smaller one some
-    // keep only what fits, and have nothing to draw below it when it grows again.
+    // Only a change is signalled. Failing that, the program shows what it draws next. A larger size: when it shrinks,
+    // some programs keep only what fits and have nothing to draw below it when it grows again.
     let _ = tty::size(master).and_then(|size| {
         let other = libc::winsize { ws_row: size.ws_row.saturating_add(1), ..size };
         tty::set_size(master, other)?;
@@ -228,7 +228,7 @@ pub(crate) fn nudge(master: BorrowedFd<'_>) {
 
 impl Drop for Lending {
     fn drop(&mut self) {
-        // First whoever holds the terminal is asked for it, then it is put back.
+        // The current lease is revoked first, then the terminal is restored.
         drop(self.opened.take());
         let lent = self.lent.take();
         self.put_back(lent.as_ref());

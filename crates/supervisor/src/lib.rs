@@ -1,8 +1,8 @@
-//! Running a confined command and standing beside it.
+//! Supervisor: runs a confined command and its services.
 //!
-//! [`run`] forks through `nono-sys`, hardens the parent, and turns one loop over a handful of descriptors: signals,
-//! init's notices, the terminal, the tapped output and the clocks of the limits. It returns what happened as a value
-//! and prints nothing. [`replace`] is the same without a parent. [`Watcher`] says when a tree changes.
+//! [`run`] forks through `nono-sys`, hardens the parent, and runs one event loop over a handful of descriptors:
+//! signals, init's notices, the terminal, the scanned output and the timers of the limits. It returns the result as a
+//! value and prints nothing. [`replace`] is the same without a parent. [`Watcher`] reports when a tree changes.
 
 pub mod approval;
 mod beside;

@@ -1,9 +1,9 @@
-//! What stands on the command's screen, so that a question can be put over it and taken away again.
+//! Model of the command's screen, so that a prompt can be drawn over it and removed again.
 //!
-//! The command is hostile: whatever state it left the terminal in, a question must be seen in full. So what could hide
-//! or garble it (colours, character sets, the scrolling region, margins) is set back first, and as it was afterwards.
-//! Neither a fault of the parser nor more work than its bytes are worth may stop the run: then what stands there is
-//! unknown, a question begins on a line or a screen of its own, and the command is told to draw again.
+//! The command is hostile: whatever state it left the terminal in, a prompt must be seen in full. So everything that
+//! could hide or garble it (colours, character sets, the scrolling region, margins) is reset first and restored
+//! afterwards. Neither a panic of the parser nor excessive work for few bytes may stop the run: then the screen is
+//! unknown, a prompt begins on a line or a screen of its own, and the command is told to draw again.
 
 use std::num::NonZeroU16;
 
@@ -13,31 +13,31 @@ use crate::contain::contained;
 use crate::edge::{Edge, Sequence};
 use crate::modes::{self, Modes};
 
-/// No colours, ASCII, replace, wrap, a cursor.
+/// Resets: no colours, ASCII, replace mode, autowrap, cursor visible.
 const PLAIN: &[u8] = b"\x1b[m\x0f\x1b(B\x1b[4l\x1b[?7h\x1b[?25h";
-/// The palette, the text's colour, the background's.
+/// Resets the palette, the text colour and the background colour.
 const COLOURS: &[u8] = b"\x1b]104\x07\x1b]110\x07\x1b]111\x07";
-/// A screen beside the ordinary one, which comes back as it was; not all that stands there is the command's.
+/// Switches to the alternate screen; the main screen comes back as it was, including what the command did not draw.
 const ASIDE: &[u8] = b"\x1b[?1049h";
 const BACK: &[u8] = b"\x1b[?1049l";
 const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
-/// No margins, no region, and no place counted from its beginning. Moves the cursor.
+/// Resets margins, region and origin mode. Moves the cursor.
 const WHOLE: &[u8] = b"\x1b[?69l\x1b[?6l\x1b[r";
-/// Ends whatever sequence was left open.
+/// Ends any unfinished sequence.
 const END_SEQUENCE: &[u8] = b"\x18\x1b\\";
 
-/// The largest number in a sequence.
+/// Largest number in a sequence.
 const MOST: usize = 65535;
-/// Cells that the bytes of one read may have the parser touch, and screens.
+/// Maximum number of cells that the bytes of one read may have the parser touch, in cells and in screens.
 const WORK: usize = 1 << 19;
 const SCREENS: usize = 16;
 
-/// A screen, followed.
+/// Model of a screen.
 pub(crate) struct Mirror {
     parser: Parser<Marks>,
     edge: Edge,
     modes: Modes,
-    /// What stands there is unknown, or was.
+    /// Whether the content is unknown, or was.
     lost: bool,
 }
 
@@ -47,18 +47,18 @@ impl std::fmt::Debug for Mirror {
     }
 }
 
-/// What the parser does not keep.
+/// State that the parser does not keep.
 #[derive(Debug, Default)]
 struct Marks {
-    /// Something was drawn that cannot be drawn again from what is known.
+    /// Whether something was drawn that cannot be drawn again from what is known.
     inexact: bool,
-    /// The meaning of colours was changed.
+    /// Whether the meaning of colours was changed.
     recoloured: bool,
 }
 
 impl Callbacks for Marks {
     fn unhandled_escape(&mut self, _: &mut Screen, first: Option<u8>, _: Option<u8>, byte: u8) {
-        // Line drawing, and the ways to move that are not followed. `ESC ( B` is how things are anyway.
+        // Line drawing, and cursor movements that are not followed. `ESC ( B` is the default anyway.
         self.inexact |= match first {
             Some(b'(' | b')') => byte != b'B',
             Some(_) => true,
@@ -76,7 +76,7 @@ impl Callbacks for Marks {
     ) {
         self.inexact |= match (first, c) {
             (None, 'h') => params.iter().any(|param| **param == [4]),
-            // Looks that are not followed; tabs, and a saved cursor.
+            // Attributes that are not followed; tabs, and a saved cursor.
             (None, 'm' | 'I' | 'Z' | 's' | 'u') => true,
             (Some(b'?'), 'h' | 'l') => params.iter().any(|param| matches!(**param, [7 | 69 | 1047])),
             _ => false,
@@ -103,7 +103,7 @@ impl Mirror {
         let size = self.parser.screen().size();
         let (rows, columns) = (usize::from(size.0.get()), usize::from(size.1.get()));
         let line_ends = seen.iter().filter(|byte| matches!(byte, 0x0a..=0x0c)).count();
-        // A new line is cleared, which is less than drawn.
+        // A new line is cleared, which is less work than drawing it.
         let mut work = seen.len() + line_ends * columns / 8;
         self.edge.follow(bytes, |sequence| {
             self.modes.apply(sequence);
@@ -115,14 +115,14 @@ impl Mirror {
         }
     }
 
-    /// Begins anew, with nothing known.
+    /// Starts again with an unknown screen.
     fn lose(&mut self, size: (NonZeroU16, NonZeroU16)) {
         self.parser = parser(size);
         *self.parser.callbacks_mut() = Marks { inexact: true, recoloured: true };
         self.lost = true;
     }
 
-    /// The lines of a flood that are still on the screen after it: nobody has to look at the others.
+    /// Last lines of a flood of output, which are still on the screen after it; the others need no parsing.
     fn last_screen<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let screen = self.parser.screen();
         let plain = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
@@ -130,7 +130,7 @@ impl Mirror {
         if !ordinary || self.on_alternate_screen() || !bytes.iter().all(plain) {
             return None;
         }
-        // So many line ends move everything before them off the screen, wherever the cursor was.
+        // This many line ends move everything before them off the screen, wherever the cursor was.
         let rows = usize::from(screen.size().0.get());
         let end = |at: &usize| bytes[*at] == b'\n' && *at > 0 && bytes[*at - 1] == b'\r';
         let first = (0..bytes.len()).rev().filter(end).nth(rows)?;
@@ -146,7 +146,7 @@ impl Mirror {
         }
     }
 
-    /// How many of the last bytes have to wait for what follows them.
+    /// Number of the last bytes that must wait for the bytes after them.
     pub(crate) fn open(&self) -> usize {
         self.edge.open()
     }
@@ -155,12 +155,12 @@ impl Mirror {
         self.modes.on_alternate_screen()
     }
 
-    /// What is drawn by [`Mirror::closing`] may differ from what was there.
+    /// Whether [`Mirror::closing`] may draw something different from what was there.
     pub(crate) fn is_inexact(&self) -> bool {
         self.lost || self.parser.callbacks().inexact
     }
 
-    /// To be written before a question.
+    /// Bytes to write before a prompt.
     pub(crate) fn opening(&self, full_screen: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.edge.may_be_cut() {
@@ -181,7 +181,7 @@ impl Mirror {
         if full_screen {
             bytes.extend(CLEAR);
         } else if confined {
-            // The cursor went to the top; the last line is the only place that is known to be below everything.
+            // The cursor went to the top; only the last line is known to be below everything.
             bytes.extend(b"\x1b[999;1H\r\n");
         } else if self.lost || self.parser.screen().cursor_position().1 > 0 {
             bytes.extend(b"\r\n");
@@ -189,7 +189,7 @@ impl Mirror {
         bytes
     }
 
-    /// To be written after a question: everything as it was, or the line that the command is in the middle of. What
+    /// Bytes to write after a prompt: they restore the screen, or the line that the command is in the middle of. What
     /// cannot be drawn is left to the command.
     pub(crate) fn closing(&mut self, full_screen: bool) -> Vec<u8> {
         let mut bytes = Modes::level_back().to_vec();
@@ -203,7 +203,7 @@ impl Mirror {
         bytes
     }
 
-    /// To be written instead when the command has ended meanwhile: nothing of it comes back.
+    /// Bytes to write instead when the command has ended meanwhile: its screen is not restored.
     pub(crate) fn ending(&self, full_screen: bool) -> Vec<u8> {
         let mut bytes = Modes::level_back().to_vec();
         if full_screen {
@@ -221,7 +221,7 @@ impl Mirror {
             bytes.extend(CLEAR);
             bytes.extend(screen.contents_formatted().as_bytes());
             if !region.is_empty() {
-                // Which moves the cursor.
+                // Moves the cursor.
                 bytes.extend(region);
                 bytes.extend(screen.cursor_state_formatted().as_bytes());
             }
@@ -238,7 +238,7 @@ impl Mirror {
         bytes
     }
 
-    /// The line the cursor is in, again, with the cursor where it was.
+    /// Redraws the line the cursor is in, with the cursor where it was.
     fn line(&self) -> Vec<u8> {
         let screen = self.parser.screen();
         let (row, column) = screen.cursor_position();
@@ -264,7 +264,7 @@ fn parser((rows, columns): (NonZeroU16, NonZeroU16)) -> Parser<Marks> {
     Parser::new_with_callbacks(rows, columns, 0, Marks::default())
 }
 
-/// How many cells a sequence has the parser touch: some say in a few bytes that it has much to do.
+/// Number of cells a sequence has the parser touch: a few bytes can mean much work.
 fn cost(sequence: &Sequence<'_>, rows: usize, columns: usize) -> usize {
     let screen = rows * columns;
     match *sequence {
@@ -278,7 +278,7 @@ fn cost(sequence: &Sequence<'_>, rows: usize, columns: usize) -> usize {
                 b'J' => screen,
                 b'L' | b'M' | b'S' | b'T' => count.min(rows) * columns,
                 b'@' | b'K' | b'P' | b'X' => columns,
-                // Each of them may be one that switches screens.
+                // Each of them may switch screens.
                 b'h' | b'l' if parameters.first() == Some(&b'?') => {
                     let switch = parameters.windows(2).filter(|pair| matches!(*pair, b"47" | b"49")).count();
                     1 + (switch + usize::from(cut)) * screen
@@ -289,14 +289,14 @@ fn cost(sequence: &Sequence<'_>, rows: usize, columns: usize) -> usize {
     }
 }
 
-/// The first number of some parameters, as a parser takes it: nothing is one, and there is a largest.
+/// First number of some parameters, as a parser reads it: none means one, and it is capped.
 fn count(parameters: &[u8]) -> usize {
     let digits =
         parameters.iter().skip_while(|byte| !byte.is_ascii_digit()).take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| MOST.min(number * 10 + usize::from(digit - b'0'))).max(1)
 }
 
-/// A terminal without a size has a usual one.
+/// Size of the screen; a terminal without one gets the default.
 fn size(rows: u16, columns: u16) -> (NonZeroU16, NonZeroU16) {
     (
         NonZeroU16::new(rows).unwrap_or(Parser::DEFAULT_ROWS),
@@ -306,7 +306,7 @@ fn size(rows: u16, columns: u16) -> (NonZeroU16, NonZeroU16) {
 
 #[cfg(test)]
 impl Mirror {
-    /// Something other than keys may be sent, or keys other than as ever.
+    /// Whether the terminal may send reports, or keys in another encoding.
     pub(crate) fn sends_reports(&self) -> bool {
         self.modes.again() != Modes::pasted().again()
     }
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(terminal.modes, mirror.modes);
     }
 
-    /// Makes the parser panic, on a screen of 24 by 80.
+    /// Sequence that makes the parser panic, on a screen of 24 by 80.
     const FATAL: &[u8] = "\x1b[24;80H8\u{fe0f}\x1b[23;80Hx".as_bytes();
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         mirror.follow(b"\x1b[2J\x1b[Hdrawn since");
         assert!(String::from_utf8(mirror.closing(true)).unwrap().contains("drawn since"));
         assert!(mirror.closing(true).ends_with(b"\x1b[?1003h"));
-        // Where the cursor stands is not known, so a question begins on a line of its own.
+        // The cursor's position is unknown, so a prompt begins on a line of its own.
         assert!(mirror.opening(false).ends_with(b"\r\n"));
     }
 

@@ -1,28 +1,29 @@
-//! Modes of a terminal that change what it sends: mouse reports, focus reports, other spellings of keys.
+//! Terminal modes that change what it sends: mouse reports, focus reports, other encodings of keys.
 //!
-//! The command may set any of them. While a question waits they are all off, so that what arrives is what a person
-//! typed; afterwards they are as the command had set them.
+//! The command may set any of them. While a prompt waits they are all off, so that only typed keys arrive; afterwards
+//! they are restored as the command had set them.
 
 use std::io::Write;
 
 use crate::edge::Sequence;
 
 /// Private modes that are off unless a program turns them on: cursor keys, keypad, the kinds and encodings of mouse
-/// reports, focus reports. An application's cursor keys end in letters that no question knows.
+/// reports, focus reports. Application cursor keys end in letters that no prompt knows.
 const CURSOR_KEYS: u16 = 1;
 const KEYPAD: u16 = 66;
 const REPORTS: [u16; 11] = [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, KEYPAD];
 const PASTE: u16 = 2004;
-/// Drawing that waits for its end: a question would wait with it. Nobody leaves this on, so it is not put back.
+/// Synchronised drawing, which would delay a prompt until its end. Programs do not leave this on, so it is not
+/// restored.
 const SYNCHRONISED: u16 = 2026;
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
 
-/// Keypad as numbers, replies in 7 bits, keys with modifiers as ever, and one more level of key reports, with none.
+/// Numeric keypad, 7-bit replies, default keys with modifiers, and one more level of key reports, with none.
 const ORDINARY_KEYS: &[u8] = b"\x1b>\x1b F\x1b[>4m\x1b[>0u";
-/// Takes away the level that [`ORDINARY_KEYS`] added. Each of the two screens has levels of its own.
+/// Removes the level that [`ORDINARY_KEYS`] added. Each of the two screens has levels of its own.
 const LEVEL_BACK: &[u8] = b"\x1b[<u";
 
-/// What a program set, in that order: of those that exclude each other the last one holds.
+/// Modes a program set, in that order: of those that exclude each other the last one holds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
     set: Vec<u16>,
@@ -51,7 +52,7 @@ impl Modes {
                     self.other_keys = numbers.next().unwrap_or(0);
                 }
             }
-            // A soft reset.
+            // Soft reset.
             Sequence::Control { parameters: b"!", last: b'p', .. } => {
                 self.switch(CURSOR_KEYS, false);
                 self.switch(KEYPAD, false);
@@ -76,12 +77,12 @@ impl Modes {
         self.alternate
     }
 
-    /// To be written after a question, before the screen that it was on goes away.
+    /// Bytes to write after a prompt, before the screen that it was on goes away.
     pub(crate) fn level_back() -> &'static [u8] {
         LEVEL_BACK
     }
 
-    /// To be written after a question: what was set, again.
+    /// Bytes to write after a prompt: they set again what was set.
     pub(crate) fn again(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if !self.set.contains(&PASTE) {
@@ -101,8 +102,8 @@ impl Modes {
     }
 }
 
-/// To be written before a question: a terminal that sends nothing but what is typed, and marks what is pasted. One by one,
-/// because not every terminal takes a long list.
+/// Bytes to write before a prompt: the terminal then sends only what is typed, and marks what is pasted. The modes are
+/// reset one by one, because not every terminal takes a long list.
 pub(crate) fn reset() -> Vec<u8> {
     let mut bytes = others_reset();
     private(&mut bytes, CURSOR_KEYS, 'l');
@@ -110,8 +111,8 @@ pub(crate) fn reset() -> Vec<u8> {
     bytes
 }
 
-/// The same on a terminal that another program draws on, where nobody knows what to put back: only what could look like
-/// an answer.
+/// Bytes for a terminal that another program draws on, where the modes to restore are unknown: they reset only what
+/// could look like an answer.
 pub(crate) fn others_reset() -> Vec<u8> {
     let mut bytes = Vec::new();
     REPORTS.iter().chain([&SYNCHRONISED]).for_each(|mode| private(&mut bytes, *mode, 'l'));
@@ -124,14 +125,14 @@ fn private(bytes: &mut Vec<u8>, mode: u16, switch: char) {
     let _ = write!(bytes, "\x1b[?{mode}{switch}");
 }
 
-/// A number as terminals read it; larger ones than there are mean nothing.
+/// Number as terminals read it; one that is too large means nothing.
 fn number(digits: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
 impl Modes {
-    /// What is set while a question waits.
+    /// Modes set while a prompt waits.
     pub(crate) fn pasted() -> Modes {
         Modes { set: vec![PASTE], ..Modes::default() }
     }

@@ -1,4 +1,4 @@
-//! What to run, and how to stand beside it.
+//! Options of a run: the command, and how to supervise it.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::pipes::Streams;
 use crate::stage::Stage;
 
-/// The command, resolved.
+/// Command to run, resolved.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
     pub program: PathBuf,
@@ -16,28 +16,28 @@ pub struct CommandSpec {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// The word in [`Options::cancel`] that leaves time.
+/// Byte in [`Options::cancel`] that ends everything gently.
 pub const GENTLY: u8 = b'.';
 
-/// How to stand beside it.
+/// Options of supervision.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Keep the caller's terminal: no pty.
     pub interactive: bool,
-    /// The person may be asked, on their terminal, which the command never gets then. Leases can be had from the stage
+    /// Prompts may be shown on the user's terminal, which the command never gets then. Leases can be had from the stage
     /// while [`run`](crate::run) goes on. Not together with `interactive`.
     pub asking: Option<Stage>,
-    /// Listen to the error output for the diagnostic.
+    /// Scan the error output for the diagnostic.
     pub listen: bool,
-    /// What the command says on its output, where that is no terminal, goes where its errors go.
+    /// Send the command's standard output, where that is not a terminal, to its standard error.
     pub output_aside: bool,
-    /// The command's standard streams, given by the caller. It has no terminal then, nothing of ours stands between,
-    /// and when it is stopped that is its own affair.
+    /// Standard streams of the command, given by the caller. It has no terminal then, its output is not scanned, and
+    /// when it is stopped this process is not.
     pub streams: Option<Streams>,
-    /// [`GENTLY`] in here asks everything to end (TERM, the grace, KILL); after any other byte, or when its other end is
-    /// closed, everything is ended at once. In a process that others may fork, say it by a byte: a copy of the other end
-    /// would keep it open.
+    /// Descriptor that ends the run: after [`GENTLY`] everything is asked to end (TERM, the grace period, KILL); after
+    /// any other byte, or when its other end is closed, everything is killed at once. In a process that may fork, send
+    /// a byte: a copy of the other end would keep it open.
     pub cancel: Option<Arc<OwnedFd>>,
-    /// How long what the command leaves behind has between TERM and KILL.
+    /// Grace period of the command's remaining processes between TERM and KILL.
     pub grace_ms: u32,
 }

@@ -1,4 +1,4 @@
-//! Which descriptors become the command's standard streams.
+//! Descriptors that become the command's standard streams.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -9,8 +9,9 @@ use nono_sys::{launch, process};
 use crate::pump::Pump;
 use crate::terminal::{Caller, is_terminal};
 
-/// The command's standard streams, where the caller chose them; `None` is this process's own. They stay open here as
-/// long as this does: whoever reads from the other end of a pipe goes by the end of the run, not by the end of the file.
+/// Standard streams of the command, where the caller chose them; `None` is this process's own. They stay open here as
+/// long as this value lives: a reader at the other end of a pipe must wait for the end of the run, not for the end of
+/// the file.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
     pub input: Option<Arc<OwnedFd>>,
@@ -25,18 +26,18 @@ impl Streams {
     }
 }
 
-/// The descriptors between the command's output and the caller's.
+/// Descriptors between the command's output and the caller's.
 pub(crate) struct Pipes {
     pub(crate) stdio: [RawFd; 3],
-    /// (our end, where it goes), and the child's end, open until the fork.
+    /// Pair of (read end, destination); the child's end is open until the fork.
     tapped: Option<(OwnedFd, OwnedFd)>,
     _childs: Option<OwnedFd>,
 }
 
 impl Pipes {
-    /// What is no terminal stays what it is, pty or not. Errors are listened to through a pipe, unless they go to a
-    /// terminal: then the command would notice, and with a pty we see them anyway. Where both outputs are one file they
-    /// stay one pipe, so that their order is kept.
+    /// Chooses the streams. A stream that is not a terminal stays what it is, pty or not. Errors are scanned through a
+    /// pipe, unless they go to a terminal: then the command would notice, and with a pty they are seen anyway. Where
+    /// both outputs are one file they stay one pipe, so that their order is kept.
     pub(crate) fn new(caller: &Caller, listen: bool, output_aside: bool) -> io::Result<Pipes> {
         let mut pipes = Pipes::as_they_are(caller, listen)?;
         if output_aside && !is_terminal(1) {
@@ -46,7 +47,7 @@ impl Pipes {
         Ok(pipes)
     }
 
-    /// Nothing stands between.
+    /// Uses the caller's streams with nothing in between.
     pub(crate) fn given(streams: &Streams) -> Pipes {
         Pipes { stdio: streams.stdio(), tapped: None, _childs: None }
     }

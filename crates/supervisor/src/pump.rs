@@ -1,26 +1,26 @@
-//! Moving bytes from one descriptor to another inside a poll loop, never blocking it.
+//! Copying of bytes from one descriptor to another inside a poll loop, without blocking it.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What a pipe takes without blocking once poll says it is writable.
+/// Number of bytes a pipe takes without blocking once poll says it is writable.
 const CHUNK: usize = 4096;
 const READ: usize = 16 * 1024;
-/// How much may wait for a slow sink before the source has to wait too.
+/// Number of bytes that may wait for a slow sink before the source has to wait too.
 const BUFFER: usize = 64 * 1024;
 
 /// One direction of flow. Reads only while there is little left to write, so a slow reader slows the writer down, as
-/// without us.
+/// without nono.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    /// `None`: the source has ended, or nobody is left to read what it says. It is closed then, so that its writer
-    /// learns of it the usual way.
+    /// Source; `None` once it has ended or its output has no reader left. It is closed then, so that its writer gets
+    /// the usual error.
     from: Option<File>,
     to: File,
     pending: VecDeque<u8>,
-    /// So many of the last bytes wait for what follows them.
+    /// Number of the last bytes that wait for the bytes after them.
     held: usize,
 }
 
@@ -29,7 +29,7 @@ impl Pump {
         Pump { from: Some(from.into()), to: to.into(), pending: VecDeque::new(), held: 0 }
     }
 
-    /// What to poll for: the source, unless it ended or enough is waiting.
+    /// Descriptor to poll for reading: the source, unless it ended or enough is waiting.
     pub(crate) fn source(&self) -> Option<(BorrowedFd<'_>, bool)> {
         self.from.as_ref().filter(|_| self.pending.len() < BUFFER).map(|from| (from.as_fd(), false))
     }
@@ -38,22 +38,22 @@ impl Pump {
         (!self.is_flushed()).then(|| (self.to.as_fd(), true))
     }
 
-    /// Nothing is left that may be given on now.
+    /// Whether nothing is left that may be written now.
     pub(crate) fn is_flushed(&self) -> bool {
         self.ready() == 0
     }
 
-    /// How much may be given on now. What a source said last waits for nothing.
+    /// Number of bytes that may be written now. After the source's end nothing is held back.
     fn ready(&self) -> usize {
         self.pending.len() - self.from.as_ref().map_or(0, |_| self.held.min(self.pending.len()))
     }
 
-    /// Keep so many of the last bytes back.
+    /// Holds back this many of the last bytes.
     pub(crate) fn hold(&mut self, held: usize) {
         self.held = held;
     }
 
-    /// Give these on before what is kept back.
+    /// Inserts these bytes before those held back.
     pub(crate) fn insert(&mut self, bytes: &[u8]) {
         let held = self.pending.split_off(self.ready());
         self.pending.extend(bytes);
@@ -64,7 +64,7 @@ impl Pump {
         self.from.is_none() && self.pending.is_empty()
     }
 
-    /// Take what is there. `look` sees the bytes on their way.
+    /// Reads what is available. `look` sees the bytes.
     pub(crate) fn fill(&mut self, mut look: impl FnMut(&[u8])) {
         let mut buffer = [0u8; READ];
         let Some(from) = &mut self.from else { return };
@@ -80,7 +80,7 @@ impl Pump {
         }
     }
 
-    /// Give on one chunk.
+    /// Writes one chunk.
     pub(crate) fn flush(&mut self) {
         let (front, _) = self.pending.as_slices();
         let chunk = &front[..front.len().min(CHUNK).min(self.ready())];

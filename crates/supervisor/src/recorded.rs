@@ -1,27 +1,27 @@
-//! What a command did, as it was seen from outside: to propose from, never to decide by.
+//! Record of what a command did, as seen from outside: for proposals, never for decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// What was done with a path.
+/// Use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Use {
     Read,
     Write,
     /// Started as a program.
     Execute,
-    /// A folder: names in it were made, removed or renamed.
+    /// Names in this directory were made, removed or renamed.
     Names,
-    /// It was not there before.
+    /// Did not exist before.
     Made,
 }
 
-/// What stands at a path.
+/// Kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
     File,
     Directory,
-    /// Devices, pipes, sockets.
+    /// Device, pipe or socket.
     Special,
 }
 
@@ -29,29 +29,29 @@ pub enum Stands {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
     pub stands: Stands,
-    /// What was tried.
+    /// Uses that were tried.
     pub uses: BTreeSet<Use>,
-    /// What of it the rules did not allow.
+    /// Uses that the rules did not allow.
     pub denied: BTreeSet<Use>,
 }
 
-/// An internet address that it wanted to connect to.
+/// Internet address that the command wanted to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reached {
-    /// With its port, as it is written.
+    /// Address with its port, as text.
     pub address: String,
     pub port: u16,
     pub loopback: bool,
 }
 
-/// All of it.
+/// Record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     pub touched: BTreeMap<PathBuf, Touched>,
-    /// How often.
+    /// Number of attempts by address.
     pub reached: BTreeMap<Reached, u64>,
-    /// Ports of its own.
+    /// Ports the command bound.
     pub bound: BTreeSet<u16>,
-    /// Calls beyond what is kept.
+    /// Number of calls beyond what is kept.
     pub unrecorded: u64,
 }

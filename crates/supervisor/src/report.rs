@@ -1,4 +1,4 @@
-//! What a supervised run was refused and granted while it ran, as values.
+//! Denials and grants of a supervised run, as values.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::approval::{Asker, Scope};
 
-/// What a program tried to do.
+/// Action a program tried.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Attempt {
-    /// Open a file or a folder, or ask for one in words.
+    /// Open a file or a directory, or ask for one on the request socket.
     Open {
         #[serde(with = "nono_policy::path_serde")]
         path: PathBuf,
@@ -34,43 +34,43 @@ pub enum Attempt {
     /// Connect to an address, or listen.
     Network {
         what: String,
-        /// What would be enough to open it; none: only the whole network is.
+        /// Grant that would be enough to open it; `None`: only the whole network would.
         #[serde(default)]
         port: Option<Port>,
     },
-    /// Something nono keeps for itself.
+    /// Use of something nono keeps for itself.
     Other { what: String },
 }
 
-/// What a refused connection or listener was about.
+/// Address of a refused connection or listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Port {
-    /// A TCP port of this machine's loopback.
+    /// TCP port of this machine's loopback.
     Connect(u16),
     Listen(u16),
-    /// Somewhere outside, without the proxy that leads there where the network is filtered.
+    /// Address outside, without the proxy that leads there where the network is filtered.
     Direct(SocketAddr),
 }
 
-/// Why it was refused.
+/// Reason of a denial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Because {
-    /// The policy, before anybody was asked.
+    /// Denied by the policy, before the approver was asked.
     Policy { reason: DeniedReason },
-    /// Somebody said no; `by` says who.
+    /// Denied by an approver; `by` names it.
     Answered { by: String },
-    /// Nobody could be asked, or no answer came.
+    /// Denied because there was no approver or no answer came.
     NoAnswer { why: String },
-    /// More questions than a person should be asked.
+    /// More requests than a person should be asked.
     TooMany,
-    /// The object changed, or could not be opened as it was asked for.
+    /// The object changed, or could not be opened with the requested access.
     Failed { why: String },
 }
 
 impl Because {
-    /// In words, for records.
+    /// Text for records.
     pub fn words(&self) -> String {
         match self {
             Because::Policy { reason } => reason.words(),
@@ -82,18 +82,18 @@ impl Because {
     }
 }
 
-/// One kind of refusal, counted.
+/// One kind of denial, counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     pub attempt: Attempt,
     pub because: Because,
-    /// The first program that was refused it.
+    /// First program that was refused it.
     pub program: PathBuf,
     pub pid: u32,
     pub count: u64,
 }
 
-/// A grant made while the command ran.
+/// Grant made while the command ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expansion {
     #[serde(with = "nono_policy::path_serde")]
@@ -104,38 +104,38 @@ pub struct Expansion {
     pub by: String,
 }
 
-/// Everything that was mediated in one run.
+/// Report of everything that was mediated in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediationReport {
     pub refused: Vec<Refused>,
-    /// Kinds of refusals beyond those that are listed.
+    /// Number of denials beyond those listed.
     pub refused_unlisted: u64,
     pub expansions: Vec<Expansion>,
-    /// Questions that were put to somebody.
+    /// Number of requests put to the approver.
     pub asked: u64,
 }
 
-/// What a request in words came to.
+/// Result of a request on the request socket.
 #[derive(Debug)]
 pub enum Reply {
-    /// Opened as asked for.
+    /// Opened as requested.
     Granted {
         fd: std::os::fd::OwnedFd,
         by: String,
     },
-    /// Allowed from the start: the program can open it itself.
+    /// Allowed by the policy: the program can open it itself.
     AlreadyOpen,
     Denied {
         because: Because,
     },
 }
 
-/// Whether whoever asked still waits for the answer: a program that gave up need not be asked about any more.
+/// Whether the client still waits for the answer: a request that was given up need not be decided any more.
 pub type StillWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
-/// What the channels need of the supervisor. Every call may take as long as a person needs for an answer.
+/// Decisions that the channels need from the supervisor. Every call may take as long as a person needs for an answer.
 pub trait Office: Send + Sync {
-    /// Open `path` for `access`, as if the program had tried. `path` is absolute.
+    /// Opens `path` for `access`, as if the program had tried. `path` is absolute.
     fn capability(
         &self,
         asker: &Asker,
@@ -145,10 +145,10 @@ pub trait Office: Send + Sync {
         wanted: &StillWanted<'_>,
     ) -> Reply;
 
-    /// Take a snapshot now; its number, or why there is none.
+    /// Takes a snapshot now; returns its number, or why there is none.
     fn checkpoint(&self, asker: &Asker, reason: &str) -> Result<u64, String>;
 
-    /// Put `paths` (all, if empty) back to a snapshot, once the person agreed; a sentence about the outcome.
+    /// Restores `paths` (all, if empty) to a snapshot, once the user agreed; returns a summary.
     fn restore(
         &self,
         asker: &Asker,
@@ -157,20 +157,20 @@ pub trait Office: Send + Sync {
         wanted: &StillWanted<'_>,
     ) -> Result<String, String>;
 
-    /// Do something about the checkpoints of a project; a restore only once the person agreed.
+    /// Carries out an action on the checkpoints of a project; a restore only once the user agreed.
     fn history(&self, asker: &Asker, action: Action, wanted: &StillWanted<'_>) -> Result<Value, String>;
 
-    /// Have an address opened in the person's browser, once they agreed; who agreed, or why not.
+    /// Opens an address in the user's browser, once they agreed; returns the approver, or why it was not opened.
     fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;
 
-    /// Who said no to this in the session, if somebody did. Nobody is asked.
+    /// Approver that denied this in the session, if one did. It does not ask the user.
     fn refusal(&self, _path: &Path, _access: AccessMode) -> Option<String> {
         None
     }
 
-    /// So far.
+    /// Report so far.
     fn report(&self) -> MediationReport;
 
-    /// Questions that wait for an answer now.
+    /// Number of requests that wait for an answer now.
     fn waiting(&self) -> u64;
 }

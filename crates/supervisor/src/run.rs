@@ -1,6 +1,6 @@
-//! One run: fork, harden, loop, and what happened.
+//! One run: fork, harden, event loop, result.
 //!
-//! Every error path in here ends with the command's tree dead: dropping the control socket is what kills it.
+//! Every error path in here ends with the command's tree dead: dropping the control socket kills it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,35 +30,35 @@ use crate::report::MediationReport;
 use crate::tap::{Complaint, Tap};
 use crate::terminal::Caller;
 
-/// What happened.
+/// Result of a supervised run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub ended: Ended,
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
     pub complaints: Vec<Complaint>,
-    /// What it said ended without a line's end.
+    /// Whether its output ended in the middle of a line.
     pub unfinished_line: bool,
-    /// What it was refused and granted while it ran.
+    /// Denials and grants while it ran.
     pub mediation: MediationReport,
-    /// What it did, where that was to be recorded.
+    /// Record of what it did, if one was wanted.
     pub recorded: Option<Recorded>,
-    /// Somebody outside wanted it to end.
+    /// Whether it was stopped by a request on the control socket.
     pub stopped: bool,
-    /// It was ended by [`Options::cancel`].
+    /// Whether it was ended by [`Options::cancel`].
     pub cancelled: bool,
 }
 
-/// The command was not run, or could not be watched.
+/// Failure to run or to supervise the command.
 #[derive(Debug, Error)]
 pub enum RunError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("{error}")]
     Launch { error: LaunchError, program: PathBuf },
-    #[error("--max-memory cannot be held: the processes of the command cannot be seen in /proc")]
+    #[error("cannot enforce --max-memory: the command's processes are not visible in /proc")]
     CannotMeasure,
-    #[error("the filtering proxy could not begin to serve: {why}")]
+    #[error("cannot start the filtering proxy: {why}")]
     Proxy { why: String },
     #[error("could not {what}: {}", errno::describe(.source))]
     Supervise { what: &'static str, source: io::Error },
@@ -68,7 +68,7 @@ pub(crate) fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunEr
     move |source| RunError::Supervise { what, source }
 }
 
-/// Become the command. Returns only if that failed, and then this process must end: it is half confined.
+/// Becomes the command. Returns only if that failed, and then this process must end: it is half confined.
 pub fn replace(prepared: &Prepared, command: &CommandSpec) -> RunError {
     let plan = prepared.plan(Command {
         program: command.program.clone(),
@@ -87,17 +87,17 @@ pub fn replace(prepared: &Prepared, command: &CommandSpec) -> RunError {
     }
 }
 
-/// Take over the signals for [`run`].
+/// Takes over the signals for [`run`].
 pub fn take_signals() -> Result<Signals, RunError> {
     Signals::block().map_err(supervising("take over the signals"))
 }
 
-/// Run the command to its end. `signals` were taken over by the caller, before any thread of its own was started: one
-/// that had them unblocked would be killed by them, and this process with it.
+/// Runs the command to its end. `signals` were taken over by the caller before it started any thread: a thread that had
+/// them unblocked would be killed by them, and this process with it.
 ///
-/// In a process that is somebody else's they were only set [aside](Signals::aside), in a thread that does nothing else
-/// until this returns. Then nothing is passed on to the command, and nothing about the process is changed, not even
-/// hardened: other threads may be about to start processes, and a limit on core files cannot be lifted again.
+/// In a process of another program (a library's host) they were only set [aside](Signals::aside), in a thread that does
+/// nothing else until this returns. Then nothing is passed on to the command, and nothing about the process is changed,
+/// not even hardened: other threads may be about to start processes, and a limit on core files cannot be lifted again.
 pub fn run(
     prepared: &Prepared,
     command: &CommandSpec,
@@ -141,7 +141,7 @@ pub fn run(
     let mediate = mediated.then_some((mediate, workers));
     let Beside { mediating, reception, terminal } =
         Beside::new(&launched, mediate, proxy, options.asking.clone(), channels)?;
-    // Dropped before the mediator, which waits for whoever waits for the terminal.
+    // Dropped before the mediator, which waits for threads that wait for the terminal.
     let lending = lending;
     let limits = &prepared.blueprint().limits;
     caller.enter().map_err(supervising("set up the terminal"))?;
@@ -168,7 +168,7 @@ pub fn run(
     }
     let result = state.turn();
     caller.end(signals);
-    // Requests in words end before those who answer them.
+    // The sockets end before the threads that answer their requests.
     drop(reception);
     let (mediation, recorded) = mediating.map(Mediating::finish).unzip();
     let mut outcome = result.map_err(supervising("watch the command"))?;
@@ -183,19 +183,18 @@ fn file_size_hit(ended: Ended, limits: &Limits) -> Option<LimitHit> {
     (ended == Ended::Signal(libc::SIGXFSZ)).then_some(limits.file_size.map(LimitHit::FileSize)).flatten()
 }
 
-/// The loop's state. With a pty: its master, what the command says there among `outputs`, what the caller types in
-/// `input`.
+/// State of the event loop. With a pty: its master, its output among `outputs`, and what the user types in `input`.
 struct Loop<'a> {
     signals: &'a Signals,
     caller: &'a Caller,
     launched: Launched,
-    /// Readable when somebody outside wants the command to end; heard once.
+    /// Readable when a client asks for the command to stop; read once.
     stop: Option<BorrowedFd<'a>>,
-    /// Readable or closed when everything has to end at once; heard once.
+    /// Readable or closed when everything has to end; see [`Options::cancel`].
     cancel: Option<BorrowedFd<'a>>,
-    /// When the command is stopped, so is this process, if it is a job of a terminal.
+    /// Whether this process stops when the command is stopped, if it is a job of a terminal.
     shares_stops: bool,
-    /// The command was stopped, and this process was not.
+    /// Whether the command was stopped and this process was not.
     is_stopped: bool,
     limits: &'a Limits,
     master: Option<OwnedFd>,
@@ -207,14 +206,14 @@ struct Loop<'a> {
     mediator: Option<&'a Mediating>,
 }
 
-/// How often a job in the background looks whether it was brought to the foreground.
+/// Interval at which a background job checks whether it was brought to the foreground.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long output may still come once nobody is left who could write it.
+/// Time that output may still take once no process is left that could write it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Loop<'_> {
-    /// Turn until init is gone and the output is through.
+    /// Runs until init is gone and all output is written.
     fn turn(mut self) -> io::Result<Outcome> {
         let mut ended = None;
         let mut limit = None;
@@ -222,7 +221,7 @@ impl Loop<'_> {
         let mut init_gone = false;
         while !(init_gone && self.output_done() && !self.is_lent()) {
             let ready = self.wait(init_gone, limit.is_none() && ended.is_none())?;
-            // Everything that was started is dead; what keeps the output open is somebody outside who was handed it.
+            // Every process of the tree is dead; the output is kept open by a process outside that was handed it.
             if init_gone && !ready.contains(&true) {
                 break;
             }
@@ -238,10 +237,10 @@ impl Loop<'_> {
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
                     Some(Notice::Stopped(signal)) if self.shares_stops => {
                         self.is_stopped = !self.stopped(signal)?;
-                        // What was readable before the stop may be somebody else's now.
+                        // What was readable before the stop may belong to another job now.
                         continue;
                     }
-                    // What is handed over comes before the loop.
+                    // Handed-over descriptors come before the loop.
                     Some(Notice::Continued) => self.is_stopped = false,
                     Some(Notice::Counted(pages)) => self.watch.counted(pages),
                     Some(Notice::TimeOver) => limit = self.limits.time.map(LimitHit::Time),
@@ -261,7 +260,7 @@ impl Loop<'_> {
                 unless_gone(self.launched.control.end_all())?;
             }
             if ready[3] && self.mediator.take().is_some_and(|mediator| !mediator.ended_well()) {
-                // Nobody answers trapped calls any more, and whoever makes one would wait for ever.
+                // Trapped calls are not answered any more, and a process that makes one would wait for ever.
                 unless_gone(self.launched.control.kill_all())?;
             }
             if ready[5] {
@@ -283,7 +282,7 @@ impl Loop<'_> {
             }
         }
         wait::reap(self.launched.pidfd.as_fd())?;
-        // Without a last word init was killed from outside, and everything with it.
+        // Without a final notice init was killed from outside, and everything with it.
         let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
         let unfinished_line = self.tap.in_line();
         Ok(Outcome {
@@ -299,7 +298,7 @@ impl Loop<'_> {
         })
     }
 
-    /// Ended gently, or at once.
+    /// Ends the command, gently or at once.
     fn end(&mut self, init_gone: bool) -> io::Result<()> {
         let Some(cancel) = self.cancel else { return Ok(()) };
         let mut word = [0];
@@ -315,7 +314,7 @@ impl Loop<'_> {
         }
     }
 
-    /// What the command said is through; what the caller might still type is of no interest.
+    /// Whether all output is written; further input does not matter.
     fn output_done(&self) -> bool {
         self.outputs.iter().all(Pump::is_done)
     }
@@ -338,7 +337,7 @@ impl Loop<'_> {
         wait::poll(&fds, timeout.into_iter().chain(look).chain(last_words).min())
     }
 
-    /// While somebody else has the terminal, what the command says there waits in its own.
+    /// Outputs to poll. While the terminal is leased, the command's output waits in its pty.
     fn polled_outputs(&self) -> impl Iterator<Item = Option<(BorrowedFd<'_>, bool)>> {
         let screen = self.screen();
         let paused = self.lending.as_ref().is_some_and(Lending::pauses);
@@ -347,7 +346,7 @@ impl Loop<'_> {
         })
     }
 
-    /// Which of the outputs goes to the person's screen.
+    /// Index of the output that goes to the user's screen.
     fn screen(&self) -> Option<usize> {
         self.master.as_ref().and_then(|_| self.outputs.len().checked_sub(1))
     }
@@ -367,7 +366,7 @@ impl Loop<'_> {
             if ready[0] && (index < outputs || listens) {
                 let mut held = 0;
                 pump.fill(|bytes| {
-                    // Only what the command says is listened to, not what the person types.
+                    // Only the command's output is scanned, not what the user types.
                     if index < outputs {
                         self.tap.listen(bytes);
                     }
@@ -389,7 +388,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Everything the command said before it stopped belongs on the screen before the shell's prompt.
+    /// Writes out everything the command wrote before it stopped: it belongs on the screen before the shell's prompt.
     fn drain(&mut self) -> io::Result<()> {
         loop {
             let fds: Vec<_> = self.polled_outputs().collect();
@@ -402,7 +401,7 @@ impl Loop<'_> {
         }
     }
 
-    /// The command's pty is there: connect it to the caller's terminal both ways.
+    /// Connects the command's pty to the caller's terminal, both ways.
     fn connect(&mut self, master: OwnedFd) -> io::Result<()> {
         self.caller.resize(master.as_fd())?;
         let (input, output) = self.caller.ends()?;
@@ -412,7 +411,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Hand the terminal to a question that waits, or go on after one.
+    /// Leases the terminal to a waiting prompt, or goes on after one.
     fn attend(&mut self, rung: bool, over: bool) {
         let screen = self.screen();
         let Some(lending) = &mut self.lending else { return };
@@ -433,7 +432,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Whether it goes on, or has gone on, since.
+    /// Handles a stop of the command. Returns whether it goes on, or has gone on since.
     fn stopped(&mut self, signal: i32) -> io::Result<bool> {
         self.drain()?;
         self.lending.iter().for_each(Lending::set_aside);
@@ -464,16 +463,17 @@ impl Loop<'_> {
         while let Some(received) = self.signals.next() {
             match (received.signal, &self.master) {
                 (libc::SIGWINCH, Some(_)) => self.resize(),
-                // After a stop of ours both sides were continued already; after somebody's SIGSTOP only this one.
+                // After a stop by this process both sides were continued already; after a SIGSTOP from outside only
+                // this one.
                 (libc::SIGCONT, _) => {
                     self.resume()?;
                     if self.is_stopped {
                         self.pass(libc::SIGCONT)?;
                     }
                 }
-                // Somebody else of this job wants to read from the terminal that was lent to the command.
+                // Another process of this job wants to read from the terminal that was lent to the command.
                 (libc::SIGTTIN, _) if self.caller.take_back() => process::continue_job(),
-                // As at a real hang-up: a stopped process hears it only when it goes on.
+                // As at a real hang-up: a stopped process receives it only when it goes on.
                 (libc::SIGHUP, _) => {
                     self.pass(libc::SIGHUP)?;
                     self.pass(libc::SIGCONT)?;
@@ -489,7 +489,7 @@ impl Loop<'_> {
     }
 }
 
-/// Init may have ended a moment ago.
+/// Ignores the errors of an init that has just ended.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => Ok(()),

@@ -1,9 +1,9 @@
-//! The person's terminal, while somebody other than the command uses it.
+//! Terminal leases: use of the user's terminal by nono while a command has it.
 //!
-//! The loop in `run.rs` passes bytes between the command's own terminal and the person's. A question needs that terminal
-//! for itself: [`Stage::lend`] makes the loop stop passing bytes both ways, and dropping the [`Lease`] lets it go on and
-//! draws again what the question covered. There is one lease at a time; whoever comes second waits for it. When the run
-//! ends the lease is taken back: [`Lease::listen`] says so.
+//! The loop in `run.rs` passes bytes between the command's own terminal and the user's. A prompt needs that terminal
+//! for itself: [`Stage::lend`] makes the loop stop passing bytes both ways, and dropping the [`Lease`] lets it go on
+//! and redraws what the prompt covered. There is one lease at a time; a second prompt waits for it. When the run ends
+//! the lease is taken back: [`Lease::listen`] reports that.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use nono_sys::{terminal, wait};
 
-/// How long a question has to go away once the run is over.
+/// Time a prompt has to end once the run is over.
 const TAKING_BACK: Duration = Duration::from_secs(2);
 
-/// Where a lease can be had. Cheap to clone; works from any thread. One stage belongs to one run.
+/// Source of leases. Cheap to clone; works from any thread. One stage belongs to one run.
 #[derive(Clone, Debug)]
 pub struct Stage {
     shared: Arc<Shared>,
@@ -28,37 +28,37 @@ pub struct Stage {
 struct Shared {
     phase: Mutex<Phase>,
     changed: Condvar,
-    /// Rung by those who want the terminal or bring it back; the loop polls the other end.
+    /// Written to by threads that want the terminal or bring it back; the loop polls the other end.
     bell: UnixStream,
     heard: UnixStream,
     disturbances: AtomicU64,
-    /// When a question of this run was last withdrawn.
+    /// Time at which a prompt of this run was last withdrawn.
     withdrawn: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
 enum Phase {
-    /// There is no loop to borrow from: not yet, or not any more.
+    /// There is no loop to lease from: not yet, or not any more.
     #[default]
     Shut,
     Free,
-    /// Somebody waits for it.
+    /// A prompt waits for it.
     Wanted,
-    /// What the loop answered, until it is taken.
+    /// Answer of the loop, until it is taken.
     Offered(Option<Prop>),
-    /// Lent. The run ends the lease by closing this.
+    /// Leased. The run ends the lease by closing this.
     Out(Option<PipeWriter>),
     /// Brought back; the loop has to go on.
     Back,
 }
 
-/// What the loop hands over.
+/// Terminal and its state, as the loop hands them over.
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) tty: File,
     pub(crate) full_screen: bool,
     pub(crate) last_key: Option<Instant>,
-    /// To be written first.
+    /// Bytes to write first.
     pub(crate) opening: Vec<u8>,
 }
 
@@ -78,8 +78,8 @@ impl Stage {
         Ok(Stage { shared: Arc::new(shared) })
     }
 
-    /// The terminal for one question; waits while another one has it. `None` where there is none, where it is not ours
-    /// to use, or where the run is over.
+    /// Leases the terminal for one prompt; waits while another one has it. `None` where there is no terminal, where
+    /// this job is not in its foreground, or where the run is over.
     pub fn lend(&self) -> Option<Lease> {
         let mut phase = self.phase();
         while !matches!(*phase, Phase::Free) {
@@ -116,7 +116,7 @@ impl Stage {
             ended,
             stage: self.clone(),
         };
-        // A terminal that cannot be written to shows no question, and then nobody answers it.
+        // On a terminal that cannot be written to no prompt can be seen or answered.
         (&lease.tty).write_all(&prop.opening).ok().map(|()| lease)
     }
 
@@ -130,24 +130,24 @@ impl Stage {
     }
 
     fn ring(&self) {
-        // A bell that is full rings already.
+        // If the socket is full, it is readable already.
         let _ = (&self.shared.bell).write(&[0]);
     }
 
-    /// The loop is there.
+    /// Opens the stage: the loop is running.
     pub(crate) fn open(&self) -> Opened {
         *self.phase() = Phase::Free;
         Opened(self.clone())
     }
 
-    /// What the loop polls.
+    /// Descriptor that the loop polls.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.shared.heard.as_fd()
     }
 
     pub(crate) fn hush(&self) {
         let mut bytes = [0; 64];
-        // Empty is what it should be.
+        // An error means that it is empty.
         while (&self.shared.heard).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
@@ -159,7 +159,7 @@ impl Stage {
         matches!(*self.phase(), Phase::Back)
     }
 
-    /// Answer whoever waits.
+    /// Answers the thread that waits.
     pub(crate) fn offer(&self, prop: Option<Prop>) {
         let mut phase = self.phase();
         if matches!(*phase, Phase::Wanted) {
@@ -168,30 +168,30 @@ impl Stage {
         }
     }
 
-    /// The loop goes on; the next one may have it.
+    /// Marks the terminal as free for the next lease.
     pub(crate) fn free(&self) {
         *self.phase() = Phase::Free;
         self.shared.changed.notify_all();
     }
 
-    /// The terminal looks different, or was somebody else's for a while.
+    /// Notes that the terminal looks different, or was used by another job for a while.
     pub(crate) fn disturb(&self) {
         self.shared.disturbances.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// End a lease; it comes back when its holder has seen that.
+    /// Ends a lease; it comes back when its holder has seen that.
     pub(crate) fn revoke(&self) {
         if let Phase::Out(end) = &mut *self.phase() {
             *end = None;
         }
     }
 
-    /// Nothing is lent from now on, and what is out comes back first, unless its holder does not listen.
+    /// Ends leasing. A current lease is taken back first, unless its holder does not react in time.
     fn shut(&self) {
         self.revoke();
         let out = |phase: &mut Phase| matches!(phase, Phase::Offered(Some(_)) | Phase::Out(_));
         let mut phase = self.phase();
-        // An offer that is taken from here on ends at once.
+        // A lease taken from here on ends at once.
         let deadline = Instant::now() + TAKING_BACK;
         while out(&mut phase) {
             if let Phase::Out(end) = &mut *phase {
@@ -209,7 +209,7 @@ impl Stage {
     }
 }
 
-/// While this lives, leases can be had.
+/// Keeps the stage open while it lives.
 #[derive(Debug)]
 pub(crate) struct Opened(Stage);
 
@@ -219,38 +219,37 @@ impl Drop for Opened {
     }
 }
 
-/// The person's terminal, lent. What was typed before is thrown away.
+/// Lease of the user's terminal. What was typed before is thrown away.
 #[derive(Debug)]
 pub struct Lease {
-    /// In raw mode.
+    /// Terminal in raw mode.
     tty: File,
-    /// The command draws the whole screen: what is shown has to fit on it, stands from the first line on, and goes when
+    /// Whether the command draws the whole screen: the prompt has to fit on it, starts at the first line, and goes when
     /// the lease is dropped. Otherwise it begins on a line of its own, and stays.
     pub full_screen: bool,
-    /// When the person last typed something for the command. Somebody who types does not see yet that there is a
-    /// question.
+    /// Time at which the user last typed something for the command. A person who is typing has not seen the prompt yet.
     pub last_key: Option<Instant>,
-    /// When a question of this run was last withdrawn. Somebody who was about to answer that one does not see yet that
-    /// this is another.
+    /// Time at which a prompt of this run was last withdrawn. A person who was about to answer that one has not seen
+    /// yet that this is another.
     pub last_withdrawn: Option<Instant>,
     ended: PipeReader,
     stage: Stage,
 }
 
-/// What came from a lent terminal.
+/// Event on a leased terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     Keys(Vec<u8>),
-    /// Nothing for so long.
+    /// Timeout: nothing was typed in the given time.
     Nothing,
-    /// Nothing more will come: the terminal is gone, or not ours any more.
+    /// End of input: the terminal is gone, or this job has lost it.
     Closed,
     /// The run is over: the lease has to be dropped now.
     Ended,
 }
 
 impl Lease {
-    /// What is typed next.
+    /// Waits for the next keys.
     pub fn listen(&self, patience: Duration) -> Heard {
         let fds = [Some((self.ended.as_fd(), false)), Some((self.tty.as_fd(), false))];
         let Ok(ready) = wait::poll(&fds, Some(patience)) else { return Heard::Closed };
@@ -272,30 +271,30 @@ impl Lease {
         }
     }
 
-    /// Put this on it as it is: nothing of the command's unless it was made harmless. The terminal is raw, so a line
-    /// ends with `\r\n`.
+    /// Writes text as it is: text from the command must be escaped before. The terminal is raw, so a line ends with `\r
+    /// `.
     pub fn show(&self, text: &str) -> io::Result<()> {
         (&self.tty).write_all(text.as_bytes())
     }
 
-    /// (rows, columns)
+    /// Size in rows and columns.
     pub fn size(&self) -> (u16, u16) {
         let size = terminal::size(self.tty.as_fd()).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
         size.map_or((24, 80), |size| (size.ws_row, size.ws_col))
     }
 
-    /// Counts up when what was shown has to be shown again: another window size, or this job was stopped and goes on.
+    /// Counts up when the prompt has to be drawn again: another window size, or this job was stopped and goes on.
     pub fn disturbances(&self) -> u64 {
         self.stage.shared.disturbances.load(Ordering::Relaxed)
     }
 
-    /// The question on it was withdrawn, now: the next one is told.
+    /// Notes that the prompt was withdrawn now, for the next one.
     pub fn withdrawn(&self) {
         let mut withdrawn = self.stage.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
         *withdrawn = Some(Instant::now());
     }
 
-    /// A lease of a terminal that no run uses, for a backend that is tried by itself.
+    /// Lease of a terminal that no run uses, for trying a backend by itself.
     pub fn of(tty: File, full_screen: bool, last_key: Option<Instant>) -> io::Result<(Lease, PipeWriter)> {
         let (ended, end) = io::pipe()?;
         let stage = Stage::new()?;

@@ -1,16 +1,16 @@
-//! Listening to the command's error output for complaints that a sandbox could have caused.
+//! Scan of the command's error output for messages that a sandbox could have caused.
 //!
-//! The bytes pass through untouched; only whole lines that contain a telling word are kept, a bounded number of them.
+//! The bytes pass through unchanged; only whole lines that contain a known phrase are kept, a bounded number of them.
 //! What a line proves is decided elsewhere, against the policy: the child may write whatever it likes.
 
-/// A line of output that names a refusal.
+/// Line of output that names a denial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub line: String,
     pub about: About,
 }
 
-/// What kind of refusal a line speaks of.
+/// Kind of denial a line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     Access,
@@ -57,7 +57,7 @@ const MEMORY: &[&str] = &[
 const PROCESSES: &[&str] =
     &["Resource temporarily unavailable", "annot fork", "fork failed", "EAGAIN", "can't start new thread"];
 const FILE_SIZE: &[&str] = &["File size limit exceeded", "File too large", "EFBIG"];
-/// In the order they are looked for.
+/// Phrases, in the order they are looked for.
 const WORDS: &[(About, &[&str])] = &[
     (About::Access, ACCESS),
     (About::Network, NETWORK),
@@ -88,12 +88,12 @@ impl Tap {
         }
     }
 
-    /// The output ended, or stands, in the middle of a line.
+    /// Whether the output is, or ended, in the middle of a line.
     pub(crate) fn in_line(&self) -> bool {
         self.in_line
     }
 
-    /// The complaints so far, the unfinished last line included.
+    /// Complaints so far, the unfinished last line included.
     pub(crate) fn finish(mut self) -> Vec<Complaint> {
         self.end_line();
         self.complaints
@@ -115,7 +115,7 @@ impl Tap {
     }
 }
 
-/// The complaints in a text that somebody else kept.
+/// Complaints in a text that the caller kept.
 pub fn complaints(text: &str) -> Vec<Complaint> {
     let mut tap = Tap::default();
     tap.listen(text.as_bytes());

@@ -1,10 +1,9 @@
-//! How the command is connected to the caller's terminal.
+//! Connection of the command to the caller's terminal.
 //!
 //! With a terminal on both ends the command gets a pty of its own, and the caller's terminal passes bytes through
-//! untouched until the end. Otherwise it keeps the caller's descriptors, in a process group of its own, which becomes
-//! the foreground group when it wants to read from the terminal.
-//! Where questions may be put to the person, the command never has the caller's terminal: it gets a pty in the place of
-//! each descriptor that is one, or no terminal at all.
+//! unchanged until the end. Otherwise it keeps the caller's descriptors, in a process group of its own, which becomes
+//! the foreground group when it wants to read from the terminal. Where prompts may be shown, the command never has the
+//! caller's terminal: it gets a pty in place of each descriptor that is one, or no terminal at all.
 
 use std::cell::Cell;
 use std::io;
@@ -16,14 +15,14 @@ use nono_sys::terminal::{self, Settings};
 
 use crate::options::Options;
 
-/// The caller's side.
+/// Caller's side of the terminal.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// The command has its own pty; these are the settings to put back. `raw`: the bytes pass through now, which they
-    /// do only while this job has the terminal. `reads`: what is typed is for the command; if that is not so from the
-    /// start, it is once it wants to read from its terminal.
+    /// The command has its own pty; these are the settings to restore. `raw`: the bytes pass through now, which they do
+    /// only while this job has the terminal. `reads`: what is typed is for the command; if not from the start, then
+    /// once it wants to read from its terminal.
     Raw { tty: OwnedFd, settings: Settings, raw: Cell<bool>, reads: Cell<bool> },
-    /// The command shares what there is. `lent`: its group has the terminal, and we take it back.
+    /// The command shares the caller's terminal. `lent`: its group has the terminal, and it is taken back later.
     Shared { tty: Option<OwnedFd>, lent: Cell<bool> },
     /// The command has no terminal.
     None,
@@ -38,8 +37,7 @@ impl Caller {
         }
     }
 
-    /// For a command whose wishes the person may be asked about. Without a terminal to ask on there is none to keep
-    /// from the command.
+    /// Terminal for a run with prompts. Without a terminal to prompt on there is none to keep from the command.
     fn asking() -> io::Result<Caller> {
         let Some(tty) = terminal::controlling() else { return Caller::new(false) };
         let streams = [0, 1, 2].map(is_terminal);
@@ -47,7 +45,7 @@ impl Caller {
             return Ok(Caller::None);
         }
         let settings = Settings::of(tty.as_fd())?;
-        // In a pipeline the keys may be somebody else's, such as a pager's.
+        // In a pipeline the keys may be for another program, such as a pager.
         let reads = streams[0] && streams[1];
         Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(reads) })
     }
@@ -66,7 +64,7 @@ impl Caller {
         Ok(Caller::Shared { tty, lent: Cell::new(lend) })
     }
 
-    /// What the child's plan says.
+    /// Terminal for the child's launch plan.
     pub(crate) fn plan(&self) -> io::Result<launch::Terminal> {
         Ok(match self {
             Caller::Raw { tty, settings, reads, .. } => launch::Terminal::Pty {
@@ -82,7 +80,7 @@ impl Caller {
         })
     }
 
-    /// Begin passing bytes through, if this job has the terminal; a background job leaves it alone.
+    /// Begins passing bytes through, if this job has the terminal; a background job leaves it alone.
     pub(crate) fn enter(&self) -> io::Result<()> {
         if let Caller::Raw { tty, settings, raw, reads } = self {
             raw.set(reads.get() && terminal::in_foreground(tty.as_fd()));
@@ -93,7 +91,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Give the terminal back to the caller as it was.
+    /// Restores the terminal as the caller had it.
     pub(crate) fn leave(&self) {
         // A terminal that is gone needs nothing back.
         let _ = match self {
@@ -105,19 +103,19 @@ impl Caller {
         };
     }
 
-    /// Whether what the caller types is the command's.
+    /// Whether what the user types is for the command.
     pub(crate) fn listens(&self) -> bool {
         matches!(self, Caller::Raw { tty, raw, .. } if raw.get() && terminal::in_foreground(tty.as_fd()))
     }
 
-    /// Take a lent terminal back; whether it was lent. The command asks again when it needs it.
+    /// Takes a lent terminal back; returns whether it was lent. The command asks again when it needs it.
     pub(crate) fn take_back(&self) -> bool {
         let was_lent = self.has_lent();
         self.leave();
         was_lent
     }
 
-    /// Give the terminal back after the command's end, while `signals` blocks SIGTTOU (taking it back is a background
+    /// Restores the terminal after the command's end, while `signals` blocks SIGTTOU (taking it back is a background
     /// group's call) and SIGTTIN: a pager that began to read as the command ended stopped the whole job, and has the
     /// terminal now.
     pub(crate) fn end(&self, signals: &process::Signals) {
@@ -126,12 +124,12 @@ impl Caller {
         }
     }
 
-    /// Whether the command has a pty while this job is in the background: nobody tells when that changes.
+    /// Whether the command has a pty while this job is in the background: there is no signal when that changes.
     pub(crate) fn waits_for_foreground(&self) -> bool {
         matches!(self, Caller::Raw { raw, reads, .. } if reads.get() && !raw.get())
     }
 
-    /// Pass a changed window size on.
+    /// Passes a changed window size on.
     pub(crate) fn resize(&self, master: BorrowedFd<'_>) -> io::Result<()> {
         match self {
             Caller::Raw { tty, .. } => terminal::set_size(master, terminal::size(tty.as_fd())?),
@@ -139,11 +137,11 @@ impl Caller {
         }
     }
 
-    /// The command was stopped. If it only wanted the terminal and we have it, hand it over; else stop with it, as one
-    /// job, and go on together. `false`: it stays stopped, and nobody else does.
+    /// Handles a stop of the command. If it only wanted the terminal and this job has it, hands it over; else stops
+    /// with it, as one job, and goes on together. `false`: only the command stays stopped.
     ///
-    /// Only a job of a terminal is stopped: elsewhere nobody sees it, and nobody continues it. What the terminal sends is
-    /// for the whole job, other parts of a pipeline included, unless whoever started this process is in the same group: a
+    /// Only a job of a terminal is stopped: elsewhere no user would see and continue it. What the terminal sends is for
+    /// the whole job, other parts of a pipeline included, unless the parent of this process is in the same group: a
     /// command must not stop a script that runs it.
     pub(crate) fn stopped(&self, signal: i32, control: &launch::Control) -> io::Result<bool> {
         let wants_terminal = signal == libc::SIGTTIN || signal == libc::SIGTTOU;
@@ -177,7 +175,7 @@ impl Caller {
         matches!(self, Caller::Shared { lent, .. } if lent.get())
     }
 
-    /// Hand a shared terminal to the command, or let it read from its own, if the person's is ours to give.
+    /// Hands a shared terminal to the command, or lets it read from its own, if this job has the user's terminal.
     fn lend(&self, control: &launch::Control) -> io::Result<bool> {
         let (tty, lent) = match self {
             Caller::Shared { tty: Some(tty), lent } => (tty, lent),
@@ -193,7 +191,7 @@ impl Caller {
         Ok(ours)
     }
 
-    /// Where the command's own terminal is connected to: what is typed, and what is seen.
+    /// Ends of the command's own terminal: where input comes from, and where output goes.
     pub(crate) fn ends(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let tty = if let Caller::Raw { tty, .. } = self { tty.as_fd() } else { stdin.as_fd() };

@@ -1,6 +1,6 @@
-//! Addresses that the command wants to have opened in the person's browser.
+//! Web addresses that the command asks to open in the user's browser.
 //!
-//! The browser runs outside the sandbox, as the person: what it is sent to is the person's to decide, each time. Only web
+//! The browser runs outside the sandbox, as the user, so the user decides about each address, each time. Only web
 //! addresses, and only such as can be shown in full.
 
 use std::fmt;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::approval::ApprovalBackend;
 
-/// Longer than a person reads.
+/// Longest address that a person can be shown.
 const LONGEST: usize = 2048;
 
-/// Who opens an address once it is allowed.
+/// Opens an address once it is allowed.
 pub trait UrlOpener: Send + Sync {
     fn open(&self, url: &str) -> Result<(), String>;
 }
@@ -22,7 +22,7 @@ impl fmt::Debug for dyn UrlOpener {
     }
 }
 
-/// How an address stands in the log.
+/// Redaction of addresses in the log.
 #[derive(Clone)]
 pub struct Redact(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Redact {
     }
 }
 
-/// What a run needs to open addresses.
+/// Opener and approver of addresses.
 #[derive(Clone)]
 pub struct Urls {
     pub opener: Arc<dyn UrlOpener>,
@@ -55,20 +55,20 @@ impl fmt::Debug for Urls {
     }
 }
 
-/// Why an address is not even asked about.
+/// Checks an address; an error is the reason it is not even asked about.
 pub(crate) fn check(url: &str) -> Result<(), &'static str> {
     if url.len() > LONGEST {
         return Err("the address is too long to be shown");
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("an address has only printable ASCII characters");
+        return Err("an address must have only printable ASCII characters");
     }
     let lower = url.to_ascii_lowercase();
     let rest = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));
     let rest = rest.ok_or("only http:// and https:// addresses are opened")?;
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     if authority.contains('@') {
-        return Err("a name or password before the host is there to mislead");
+        return Err("an address must not have a user name or password before the host");
     }
     let host = authority.rsplit_once(':').map_or(authority, |(host, port)| {
         if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { authority }

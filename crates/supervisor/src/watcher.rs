@@ -1,9 +1,9 @@
-//! Watching directories for changes, to know when a snapshot is worth its while.
+//! Watching of directories for changes, to know when a snapshot is worth taking.
 //!
-//! It only ever says *that* something changed, so nothing depends on it but the moment of a scan: a full queue counts as
-//! a change, and what cannot be watched (a limit of the kernel's, a path too long) makes [`Watcher::is_complete`] false,
-//! whereupon its user looks by the clock. Directories are opened without following any link and watched by descriptor,
-//! so that a command cannot have something outside its grants watched by swapping a directory for a link.
+//! It only reports *that* something changed, so nothing depends on it but the moment of a scan: a full queue counts as
+//! a change, and what cannot be watched (a limit of the kernel, a path too long) makes [`Watcher::is_complete`] false;
+//! then the caller scans at intervals. Directories are opened without following any link and watched by descriptor, so
+//! that a command cannot have something outside its grants watched by swapping a directory for a link.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// What a change of a tree can look like. Reading leaves no trace, so a scan does not see itself.
+/// Events that mean a change of a tree. Reading causes none of them, so a scan does not see itself.
 const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
@@ -23,11 +23,11 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF);
 
-/// Some directories and files, watched.
+/// Watch on some directories and files.
 #[derive(Debug)]
 pub struct Watcher {
     fd: OwnedFd,
-    /// The kernel gives watches rising numbers; the same inode keeps its own.
+    /// Highest watch number. The kernel numbers watches upwards; the same inode keeps its number.
     highest: i32,
     complete: bool,
 }
@@ -38,7 +38,7 @@ impl Watcher {
         Ok(Watcher { fd, highest: 0, complete: true })
     }
 
-    /// Watch these too, as long as nobody wants an end; says whether one of them was not watched before.
+    /// Watches these too, unless `ended`; returns whether one of them was not watched before.
     pub fn watch<'a>(
         &mut self,
         places: impl IntoIterator<Item = &'a Path>,
@@ -53,7 +53,7 @@ impl Watcher {
             }
             match add(&self.fd, place) {
                 Ok(number) => self.highest = self.highest.max(number),
-                // Gone or replaced since it was listed: its parent's events tell.
+                // Gone or replaced since it was listed: its parent's events report it.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 // No more watches for this user: more attempts would find the same.
                 Err(Errno::NOSPC | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
@@ -71,7 +71,7 @@ impl Watcher {
         self.complete
     }
 
-    /// Whether something changed since the last time this was asked.
+    /// Whether something changed since the last call.
     pub fn changed(&self) -> io::Result<bool> {
         let mut buffer = [0u8; 16 << 10];
         let mut seen = false;

@@ -1,29 +1,29 @@
-//! The kernel's list of unix sockets (`NETLINK_SOCK_DIAG`): which ones listen, under which name, on which file.
+//! Kernel's list of unix sockets (`NETLINK_SOCK_DIAG`): which ones listen, under which name, on which file.
 //!
-//! A list is one of a network namespace: that in which the netlink socket was opened. Files are given as the kernel's own
-//! numbers, of which the inode is cut to 32 bits; whoever compares has to mind that two files may look the same.
+//! A list covers one network namespace: that in which the netlink socket was opened. Files are given as the kernel's
+//! own numbers, with the inode cut to 32 bits; a caller that compares them must allow for two files that look the same.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::raw::{check_int, io_error, last_errno};
 
-/// A unix socket that somebody listens on.
+/// Listening unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
-    /// The number in `socket:[…]`.
+    /// Number in `socket:[…]`.
     pub socket: u32,
-    /// As it was bound; abstract names begin with a NUL.
+    /// Name as it was bound; abstract names begin with a NUL.
     pub name: Vec<u8>,
-    /// Where it was bound to a path, the file it made.
+    /// File it made, where it was bound to a path.
     pub file: Option<BoundFile>,
 }
 
-/// A file as the list tells it.
+/// File as the list gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundFile {
     pub device: u32,
-    /// The low half of the inode's number.
+    /// Low half of the inode number.
     pub inode: u32,
 }
 
@@ -49,14 +49,14 @@ const SHOW_MEMORY: u32 = 0x20;
 const ATTRIBUTE_PEER: u16 = 2;
 const ATTRIBUTE_QUEUES: u16 = 4;
 const ATTRIBUTE_MEMORY: u16 = 5;
-/// Which of the numbers about a socket's memory tells what it sent.
+/// Index of the bytes sent among the numbers about a socket's memory.
 const SENT: usize = 2;
 /// Twice the default of `net.core.wmem_max`, which is what the kernel makes of it.
 const MOST_SENT: u64 = 2 * 212_992;
-/// As much as the kernel puts into one part of a list.
+/// Size of one part of a list, as the kernel sends it.
 const PART: usize = 32 * 1024;
 
-/// A socket that lists those of the calling thread's network namespace.
+/// Socket that lists those of the calling thread's network namespace.
 pub fn open() -> io::Result<OwnedFd> {
     // SAFETY: only numbers are passed; the new descriptor is ours.
     unsafe {
@@ -67,7 +67,7 @@ pub fn open() -> io::Result<OwnedFd> {
     }
 }
 
-/// All unix sockets that are listened on. One caller at a time for one `list`: the answer comes in parts.
+/// All listening unix sockets. One caller at a time for one `list`: the answer comes in parts.
 pub fn listening(list: BorrowedFd<'_>) -> io::Result<Vec<Listening>> {
     let mut found = Vec::new();
     dump(list, STATE_LISTEN, SHOW_NAME | SHOW_FILE, |message| {
@@ -77,7 +77,7 @@ pub fn listening(list: BorrowedFd<'_>) -> io::Result<Vec<Listening>> {
     Ok(found)
 }
 
-/// Bytes of everything that waits in unix sockets to be read. One caller at a time for one `list`.
+/// Bytes that wait in unix sockets to be read. One caller at a time for one `list`.
 pub fn waiting_memory(list: BorrowedFd<'_>) -> io::Result<u64> {
     let mut total = 0;
     dump(list, u32::MAX, SHOW_PEER | SHOW_QUEUES | SHOW_MEMORY, |message| {
@@ -87,8 +87,8 @@ pub fn waiting_memory(list: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(total)
 }
 
-/// What a socket sent counts as its own until it is read. Of one that was closed nothing is told any more: there what its
-/// peer has to read stands for as much as a socket may ever have sent.
+/// Bytes that wait in one socket. What a socket sent counts as its own until it is read. A closed socket is not listed
+/// any more: if its peer has anything to read, as much is counted as a socket may ever have sent.
 fn waiting(message: &[u8]) -> Option<u64> {
     let (mut peer, mut unread, mut sent) = (0, 0, 0);
     for_each_attribute(message.get(MESSAGE..)?, |kind, value| {
@@ -104,7 +104,7 @@ fn waiting(message: &[u8]) -> Option<u64> {
     Some(u64::from(sent) + if orphaned { MOST_SENT } else { 0 })
 }
 
-/// The kernel's answer about all sockets in these states, one message at a time.
+/// Requests all sockets in these states and passes the answer on, one message at a time.
 fn dump(
     list: BorrowedFd<'_>,
     states: u32,
@@ -149,7 +149,7 @@ fn ask(list: BorrowedFd<'_>, states: u32, show: u32) -> io::Result<()> {
     if n < 0 { Err(io_error(last_errno())) } else { Ok(()) }
 }
 
-/// One part of the answer; `true` when it was the last.
+/// Parses one part of the answer; `true` when it was the last.
 fn take(mut part: &[u8], each: &mut impl FnMut(&[u8]) -> Option<()>) -> io::Result<bool> {
     let malformed = || io_error(libc::EPROTO);
     while !part.is_empty() {
@@ -232,7 +232,7 @@ mod tests {
         assert!(found[0].name.starts_with(path.as_os_str().as_encoded_bytes()));
         assert!(crate::foreign::holds_socket(&[std::process::id() as i32], found[0].socket));
         assert!(!crate::foreign::holds_socket(&[std::process::id() as i32], u32::MAX));
-        // The name is another's by now; the file the socket was bound to is not.
+        // The name belongs to another socket by now; the file the first one was bound to does not.
         std::fs::remove_file(&path).unwrap();
         let other = UnixListener::bind(&path).unwrap();
         assert_eq!(matching(), found);

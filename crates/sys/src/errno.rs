@@ -1,8 +1,8 @@
-//! Error numbers in words.
+//! Text of error numbers.
 
 use std::io;
 
-/// What the C library says about an error number, without Rust's "(os error N)".
+/// Text of the C library for an error number, without Rust's "(os error N)".
 pub fn text(errno: i32) -> String {
     describe(&io::Error::from_raw_os_error(errno))
 }

@@ -1,9 +1,9 @@
-//! Where a file's data lies on its filesystem (FIEMAP), and with whom it is shared.
+//! Location of a file's data on its filesystem (FIEMAP), and whether it is shared.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A stretch of a file.
+/// Contiguous part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub logical: u64,
@@ -24,8 +24,8 @@ const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
 impl Extent {
-    /// Whether two files with an extent of the same physical address have the same bytes there. Not where the address is
-    /// unknown, not made yet, that of a compressed or packed whole, or of a place that was never written.
+    /// Whether two files with an extent of the same physical address have the same bytes there. Not where the address
+    /// is unknown, not allocated yet, that of a compressed or packed whole, or of a range that was never written.
     pub fn is_addressed(&self) -> bool {
         const VAGUE: u32 = UNKNOWN | DELALLOC | ENCODED | ENCRYPTED | NOT_ALIGNED | INLINE | TAIL | UNWRITTEN;
         self.flags & VAGUE == 0 && self.physical != 0
@@ -70,12 +70,12 @@ struct Map {
     extents: [Raw; AT_ONCE],
 }
 
-/// `_IOWR('f', 11, struct fiemap)`: only the head counts.
+/// Request `_IOWR('f', 11, struct fiemap)`: only the head counts.
 const FIEMAP: libc::c_ulong = 0xc020_660b;
 const FLAG_SYNC: u32 = 1;
 
-/// All extents of a file, by their place in it; what is in none is a hole. With `sync`, data that is only in memory is
-/// written first. Nothing where the filesystem does not tell.
+/// All extents of a file, by their position in it; what is in none is a hole. With `sync`, data that is only in memory
+/// is written first. `None` where the filesystem does not support it.
 pub fn extents(file: impl AsFd, sync: bool) -> io::Result<Option<Vec<Extent>>> {
     let mut found: Vec<Extent> = Vec::new();
     let mut start = 0;
@@ -83,7 +83,7 @@ pub fn extents(file: impl AsFd, sync: bool) -> io::Result<Option<Vec<Extent>>> {
         let Some(part) = extents_from(file.as_fd().as_raw_fd(), start, sync)? else { return Ok(None) };
         let Some(last) = part.last().copied() else { return Ok(Some(found)) };
         found.extend(part);
-        // An answer that does not go on would never end.
+        // An answer that makes no progress would never end.
         if last.flags & LAST != 0 || last.end() <= start {
             return Ok(Some(found));
         }

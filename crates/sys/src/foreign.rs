@@ -1,8 +1,8 @@
-//! What belongs to another process: its descriptors, its place in the file system, its name.
+//! Access to another process: its descriptors, its working directory, its name.
 //!
-//! A thread that waits in a trapped call cannot move, but others of its process can: they may exchange a descriptor or a
-//! folder at any moment. So a descriptor is taken once, and everything after that is asked of what was taken. Thread
-//! numbers are used again; whoever calls this checks afterwards that the call still waits.
+//! A thread that waits in a trapped call cannot move, but others of its process can: they may exchange a descriptor or
+//! a directory at any moment. So a descriptor is taken once, and every later check uses what was taken. Thread ids are
+//! reused; the caller checks afterwards that the call still waits.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use crate::raw::{Errno, last_errno, sys};
 
-/// `PIDFD_THREAD`: one thread, which may have descriptors of its own (6.9).
+/// Flag `PIDFD_THREAD`: one thread, which may have descriptors of its own (6.9).
 const PIDFD_THREAD: libc::c_int = libc::O_EXCL;
 
-/// A copy of descriptor `number` as thread `tid` has it: the same open file.
+/// Duplicates descriptor `number` of thread `tid`: the same open file.
 pub fn take_descriptor(tid: u32, number: RawFd) -> Result<OwnedFd, Errno> {
     let owner = open_thread(tid)?;
     // SAFETY: only numbers are passed.
@@ -24,8 +24,8 @@ pub fn take_descriptor(tid: u32, number: RawFd) -> Result<OwnedFd, Errno> {
 fn open_thread(tid: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: only numbers are passed.
     match unsafe { sys!(libc::SYS_pidfd_open, tid, PIDFD_THREAD) } {
-        // An older kernel knows processes only. A thread with a table of its own is then judged by its process's
-        // descriptors: by another socket of the same sandbox, that is.
+        // An older kernel knows only processes. A thread with a table of its own is then judged by its process's
+        // descriptors, that is, by another socket of the same sandbox.
         Err(libc::EINVAL) => {
             let process = process_of(tid).ok_or(libc::ESRCH)?;
             // SAFETY: only numbers are passed.
@@ -36,16 +36,16 @@ fn open_thread(tid: u32) -> Result<OwnedFd, Errno> {
 }
 
 fn own(fd: isize) -> OwnedFd {
-    // SAFETY: the kernel just made it; nobody else owns it.
+    // SAFETY: the kernel just made it; it has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
 
-/// The process that a thread belongs to.
+/// Process that a thread belongs to.
 pub fn process_of(tid: u32) -> Option<u32> {
     status_line(tid, "Tgid:")?.parse().ok()
 }
 
-/// Which permissions the thread takes from files that it makes.
+/// Umask of a thread.
 pub fn umask_of(tid: u32) -> Option<u32> {
     u32::from_str_radix(&status_line(tid, "Umask:")?, 8).ok()
 }
@@ -55,36 +55,36 @@ fn status_line(tid: u32, name: &str) -> Option<String> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
 
-/// Where the thread's relative names start, as it would call the place itself.
+/// Working directory of a thread, as it would name it itself.
 pub fn working_directory(tid: u32) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{tid}/cwd"))
 }
 
-/// The file it executes, as it would call it itself.
+/// File that a thread executes, as it would name it itself.
 pub fn program(tid: u32) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{tid}/exe"))
 }
 
-/// Which file a descriptor of ours names, in the kernel's own numbers: not what `stat` says, which file systems that are
-/// layered on others or have several trees in them make up.
+/// File behind one of this process's descriptors, in the kernel's own numbers: not those of `stat`, which layered file
+/// systems and those with several trees make up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub mount: u64,
     pub inode: u64,
 }
 
-/// The identity of the file behind one of this process's own descriptors.
+/// Identity of the file behind one of this process's own descriptors.
 pub fn identity(fd: BorrowedFd<'_>) -> io::Result<Identity> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
     let number = |name: &str| -> Option<u64> {
         text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     };
-    // Kernels before 5.14 do not tell the inode.
+    // Kernels before 5.14 do not report the inode.
     let missing = || io::Error::from_raw_os_error(libc::ENOSYS);
     Ok(Identity { mount: number("mnt_id:").ok_or_else(missing)?, inode: number("ino:").ok_or_else(missing)? })
 }
 
-/// The device of a mount, as (major, minor), in the list of mounts that `tid` sees.
+/// Device of a mount, as (major, minor), in the list of mounts that `tid` sees.
 pub fn device_of_mount(tid: u32, mount: u64) -> io::Result<Option<(u32, u32)>> {
     let list = std::fs::read(format!("/proc/{tid}/mountinfo"))?;
     Ok(list.split(|byte| *byte == b'\n').find_map(|line| device_in(line, mount)))
@@ -99,7 +99,7 @@ fn device_in(line: &[u8], mount: u64) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Every process below `init`, itself not counted. One that starts or ends while we look may be missing.
+/// Every process below `init`, itself not counted. One that starts or ends meanwhile may be missing.
 pub fn below(init: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut waiting = children(init);
@@ -129,7 +129,7 @@ pub fn holds_socket(processes: &[i32], socket: u32) -> bool {
         .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|link| link == wanted))
 }
 
-/// The kind of a socket: its family.
+/// Family of a socket.
 pub fn domain(socket: BorrowedFd<'_>) -> Result<libc::c_int, Errno> {
     let mut value: libc::c_int = 0;
     let mut size = size_of::<libc::c_int>() as libc::socklen_t;
@@ -146,7 +146,7 @@ pub fn domain(socket: BorrowedFd<'_>) -> Result<libc::c_int, Errno> {
     if result == 0 { Ok(value) } else { Err(last_errno()) }
 }
 
-/// Connect a socket to an address as the kernel's own call takes it. As long as the socket wants to wait, this does.
+/// Connects a socket to an address as the kernel's own call takes it. Blocks as long as the socket does.
 pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
     // SAFETY: the address is valid for its length; the kernel checks what is in it.
     let result = unsafe {
@@ -160,13 +160,13 @@ pub fn listen(socket: BorrowedFd<'_>, backlog: libc::c_int) -> Result<(), Errno>
     if unsafe { libc::listen(socket.as_raw_fd(), backlog) } == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// A socket neither listens nor sends nor receives any more, whoever has it.
+/// Shuts a socket down: it neither listens nor sends nor receives any more, in any process that has it.
 pub fn hang_up(socket: BorrowedFd<'_>) {
     // SAFETY: only numbers are passed. It fails on a socket that is neither connected nor listening, which is what was wanted.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// The port an internet socket is bound to; `None`: it is no internet socket.
+/// Port an internet socket is bound to; `None` if it is not an internet socket.
 pub fn local_port(socket: BorrowedFd<'_>) -> Result<Option<u16>, Errno> {
     // SAFETY: plain data; the kernel fills as much as there is room for.
     unsafe {
@@ -175,14 +175,14 @@ pub fn local_port(socket: BorrowedFd<'_>) -> Result<Option<u16>, Errno> {
         if libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut size) != 0 {
             return Err(last_errno());
         }
-        // The port is at the same place in both families.
+        // The port is at the same offset in both families.
         let port = u16::from_be((*(&raw const address).cast::<libc::sockaddr_in>()).sin_port);
         let internet = [libc::AF_INET, libc::AF_INET6].contains(&libc::c_int::from(address.ss_family));
         Ok(internet.then_some(port))
     }
 }
 
-/// A descriptor's own status flags: how it was opened.
+/// Status flags of a descriptor: how it was opened.
 pub fn status_flags(fd: impl AsFd) -> Result<libc::c_int, Errno> {
     // SAFETY: only numbers are passed.
     let flags = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETFL) };

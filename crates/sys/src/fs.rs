@@ -1,4 +1,4 @@
-//! File operations with guarantees std does not give: path descriptors, private folders, atomic writes.
+//! File operations with guarantees that std does not give: path descriptors, private directories, atomic writes.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,29 +6,29 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes collected before they are written.
+/// Number of bytes collected before they are written.
 const PIECE: usize = 16 << 10;
 
-/// A descriptor that names a place without opening it; a link anywhere in the path is an error (`ELOOP`).
+/// Descriptor that names an object without opening it; a link anywhere in the path is an error (`ELOOP`).
 #[cfg(target_os = "linux")]
 pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let fd = crate::raw::open_exact(&path).map_err(crate::raw::io_error)?;
-    // SAFETY: the kernel just made it; nobody else owns it.
+    // SAFETY: the kernel just made it; it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Where a path leads, links followed, and what stands there: one walk by the kernel, which then names the place.
-/// (A canonicalisation in user space asks about every component of the path.)
+/// Resolved path and metadata of what a path leads to, links followed: one walk by the kernel, which then names the
+/// object. (A canonicalisation in user space checks every component of the path.)
 pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     use std::os::fd::AsRawFd;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     let metadata = file.metadata()?;
     let name = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     match name {
-        // The kernel marks a name that is gone; a file may also be called so, and then the slow way tells.
+        // The kernel marks a removed name this way; a file may also be called so, and then the slow way decides.
         Ok(name) if name.is_absolute() && !name.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") => {
             Ok((name, metadata))
         }
@@ -36,7 +36,8 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
-/// Opens a file for reading without waiting for it (a pipe would wait for a writer). What is no regular file is `None`.
+/// Opens a file for reading without waiting for it (a pipe would wait for a writer). `None` if it is not a regular
+/// file.
 pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -56,7 +57,7 @@ pub fn is_writable(path: &Path) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
 }
 
-/// Why a folder cannot be trusted with nono's own state.
+/// Reason a directory cannot be trusted with nono's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     Symlink,
@@ -65,7 +66,7 @@ pub enum Untrusted {
     WritableByOthers(u32),
 }
 
-/// Check that `path` itself is a real folder of `uid` that nobody else can write.
+/// Checks that `path` itself is a real directory of `uid` that no other user can write.
 pub fn check_private_dir(path: &Path, uid: u32) -> io::Result<Result<(), Untrusted>> {
     let meta = std::fs::symlink_metadata(path)?;
     Ok(if meta.is_symlink() {
@@ -81,14 +82,14 @@ pub fn check_private_dir(path: &Path, uid: u32) -> io::Result<Result<(), Untrust
     })
 }
 
-/// Make one new folder with exactly this mode; an existing one is an error.
+/// Makes one new directory with exactly this mode; an existing one is an error.
 pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
-    // The umask may have taken bits away.
+    // The umask may have removed bits.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// Make one new file with exactly this mode and content; an existing one is an error.
+/// Makes one new file with exactly this mode and content; an existing one is an error.
 pub fn make_file(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     make_file_by(path, mode, |file| file.write_all(content))
 }
@@ -106,24 +107,24 @@ pub fn make_file_by(
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Replace `path` by a file with `content`: old or new, never half. After a loss of power it may be empty: for what can
-/// be made again, and is read that way.
+/// Replaces `path` by a file with `content`: old or new, never half. After a power failure it may be empty: only for
+/// data that can be made again, and whose readers expect that.
 pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, |_| Ok(()))
 }
 
-/// The same, and a loss of power leaves the old or the new file as well: its bytes are on the disk before its name is.
+/// The same, and a power failure leaves the old or the new file as well: its bytes are on disk before its name is.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, |temp| File::open(temp)?.sync_data())
 }
 
-/// Wait until a new file, and its name, survive a loss of power.
+/// Waits until a new file, and its name, survive a power failure.
 pub fn sync_new(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()?;
     sync_parent(path)
 }
 
-/// Wait until the names in a file's folder survive a loss of power.
+/// Waits until the names in a file's directory survive a power failure.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
@@ -142,7 +143,7 @@ fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<(
     result
 }
 
-/// An exclusive lock on a file, held until drop or death; `None` when somebody else holds it.
+/// Exclusive lock on a file, held until drop or death; `None` when another process holds it.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code)] File);
 
@@ -158,7 +159,7 @@ impl Lock {
     }
 }
 
-/// Allocated blocks of a file or a tree, as `du` counts; nothing for what is not there. The error names the path.
+/// Allocated blocks of a file or a tree, as `du` counts; zero for what does not exist. The error names the path.
 pub fn disk_bytes(path: &Path) -> Result<u64, (PathBuf, io::Error)> {
     let mut bytes = 0u64;
     let mut waiting = vec![path.to_owned()];
@@ -174,7 +175,7 @@ pub fn disk_bytes(path: &Path) -> Result<u64, (PathBuf, io::Error)> {
             Ok(())
         };
         match read() {
-            // Files come and go while others work.
+            // Files come and go while other processes work.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err((path, error)),
             Ok(()) => {}
@@ -183,7 +184,7 @@ pub fn disk_bytes(path: &Path) -> Result<u64, (PathBuf, io::Error)> {
     Ok(bytes)
 }
 
-/// Give the owner full access to a directory, never through a link.
+/// Gives the owner full access to a directory, never through a link.
 fn make_dir_accessible(path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let dir = OpenOptions::new()
@@ -194,8 +195,8 @@ fn make_dir_accessible(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))
 }
 
-/// Remove a tree that somebody hostile filled: links are removed, not followed, and directories whose mode keeps their
-/// owner out are opened up first.
+/// Removes a tree with hostile content: links are removed, not followed, and directories whose mode keeps their owner
+/// out are opened up first.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -232,8 +233,8 @@ mod tests {
         assert!(!dir.exists());
     }
 
-    /// The paths of rules and mounts were resolved before. If a link stood in for a folder since then, following it would
-    /// grant what it leads to.
+    /// The paths of rules and mounts were resolved before. If a link has replaced a directory since then, following it
+    /// would grant what it leads to.
     #[test]
     fn a_link_put_into_a_resolved_path_is_refused() {
         let base = std::env::temp_dir().canonicalize().unwrap();

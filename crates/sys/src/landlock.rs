@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::raw::{Errno, io_error, sys};
 
-/// `LANDLOCK_ACCESS_FS_*`.
+/// Rights on files, `LANDLOCK_ACCESS_FS_*`.
 pub mod fs {
     pub const EXECUTE: u64 = 1 << 0;
     pub const WRITE_FILE: u64 = 1 << 1;
@@ -23,31 +23,31 @@ pub mod fs {
     pub const MAKE_FIFO: u64 = 1 << 10;
     pub const MAKE_BLOCK: u64 = 1 << 11;
     pub const MAKE_SYM: u64 = 1 << 12;
-    /// ABI 2
+    /// Since ABI 2.
     pub const REFER: u64 = 1 << 13;
-    /// ABI 3
+    /// Since ABI 3.
     pub const TRUNCATE: u64 = 1 << 14;
-    /// ABI 5
+    /// Since ABI 5.
     pub const IOCTL_DEV: u64 = 1 << 15;
-    /// Everything ABI 5 to 7 can handle.
+    /// All rights that ABI 5 to 7 can handle.
     pub const ALL: u64 = (1 << 16) - 1;
-    /// What makes sense on something that is not a directory.
+    /// Rights that make sense on something that is not a directory.
     pub const ON_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 }
 
-/// `LANDLOCK_ACCESS_NET_*` (ABI 4).
+/// Rights on the network, `LANDLOCK_ACCESS_NET_*` (ABI 4).
 pub mod net {
     pub const BIND_TCP: u64 = 1 << 0;
     pub const CONNECT_TCP: u64 = 1 << 1;
 }
 
-/// `LANDLOCK_SCOPE_*` (ABI 6).
+/// Scopes, `LANDLOCK_SCOPE_*` (ABI 6).
 pub mod scope {
     pub const ABSTRACT_UNIX_SOCKET: u64 = 1 << 0;
     pub const SIGNAL: u64 = 1 << 1;
 }
 
-/// ABI 8: restrict all threads of the process at once.
+/// Flag that restricts all threads of the process at once (ABI 8).
 const RESTRICT_SELF_TSYNC: u32 = 1 << 3;
 const CREATE_RULESET_VERSION: u32 = 1;
 const RULE_PATH_BENEATH: u32 = 1;
@@ -72,14 +72,14 @@ struct NetPortAttr {
     port: u64,
 }
 
-/// The kernel's Landlock ABI, or why there is none (`ENOSYS`: not built in; `EOPNOTSUPP`: switched off at boot).
+/// Landlock ABI of the kernel, or why there is none (`ENOSYS`: not built in; `EOPNOTSUPP`: switched off at boot).
 pub fn abi() -> io::Result<u32> {
     // SAFETY: with the VERSION flag the kernel reads no memory.
     let version = unsafe { sys!(libc::SYS_landlock_create_ruleset, 0, 0, CREATE_RULESET_VERSION) };
     version.map(|v| u32::try_from(v).unwrap_or(0)).map_err(io_error)
 }
 
-/// A ruleset that is being filled; handled rights are denied unless a rule gives them.
+/// Ruleset that is being filled; handled rights are denied unless a rule gives them.
 #[derive(Debug)]
 pub struct Ruleset(OwnedFd);
 
@@ -90,11 +90,11 @@ impl Ruleset {
         let fd =
             unsafe { sys!(libc::SYS_landlock_create_ruleset, &raw const attr, size_of::<RulesetAttr>(), 0) }
                 .map_err(io_error)?;
-        // SAFETY: the kernel just returned this descriptor; nobody else owns it.
+        // SAFETY: the kernel just returned this descriptor; it has no other owner.
         Ok(Ruleset(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
-    /// Allow `access` on what `target` (an `O_PATH` descriptor) refers to, and below it.
+    /// Allows `access` on the object of `target` (an `O_PATH` descriptor), and below it.
     pub fn allow_beneath(&self, target: BorrowedFd<'_>, access: u64) -> io::Result<()> {
         add_path_rule(self.0.as_raw_fd(), target.as_raw_fd(), access).map_err(io_error)
     }
@@ -112,7 +112,7 @@ impl Ruleset {
         self.0.try_clone()
     }
 
-    /// Enforce on the calling thread, for ever; with `all_threads` on the whole process (ABI 8).
+    /// Enforces the ruleset on the calling thread, irreversibly; with `all_threads` on the whole process (ABI 8).
     pub fn restrict_self(&self, all_threads: bool) -> io::Result<()> {
         let flags = if all_threads { RESTRICT_SELF_TSYNC } else { 0 };
         restrict(self.0.as_raw_fd(), flags).map_err(io_error)

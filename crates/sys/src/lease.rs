@@ -1,22 +1,22 @@
-//! Whether a file is open for writing anywhere. The kernel counts the writers of each file, mappings included, and tells
-//! the count in one way only: it refuses a read lease while there is one.
+//! Check whether a file is open for writing anywhere. The kernel counts the writers of each file, mappings included,
+//! and reveals the count in one way only: it refuses a read lease while there is one.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Not in the `libc` crate for every platform.
+/// Command number that the `libc` crate does not have for every platform.
 const F_SETSIG: libc::c_int = 10;
 
 /// Writers of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
-    /// Nobody has it open for writing, or mapped shared from such a descriptor.
+    /// No process has it open for writing, or mapped shared from such a descriptor.
     None,
     Some,
-    /// The kernel does not tell: the file is another user's, or its file system knows no leases.
+    /// The kernel does not tell: the file belongs to another user, or its file system has no leases.
     Unknown,
 }
 
-/// Ask for the writers of `file`, which must be open for reading only.
+/// Asks for the writers of `file`, which must be open for reading only.
 pub fn writers(file: BorrowedFd<'_>) -> Writers {
     let fd = file.as_raw_fd();
     // A writer that opens the file while the lease is held makes the kernel send a signal; SIGIO, the default one, would
@@ -61,7 +61,7 @@ mod tests {
             return;
         }
         assert_eq!((open, still_open, closed), (Writers::Some, Writers::Some, Writers::None));
-        // Another reader is none.
+        // Another reader does not count.
         assert_eq!(writers(reader.try_clone().unwrap().as_fd()), Writers::None);
     }
 }

@@ -1,9 +1,9 @@
-//! The kernel, and nothing else: the only crate with `unsafe`.
+//! Access to the kernel: the only crate with `unsafe`.
 //!
 //! Thin, total wrappers around system calls that std does not have (Landlock, seccomp, namespaces, mount API, pidfd,
-//! signalfd, pty), around the zone of libc's clock, and the launcher, whose forked side must be raw calls only; and the two spellings every crate shares:
-//! paths of any bytes in JSON, and points in time. No policy, no text for people beyond the
-//! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend folder.
+//! signalfd, pty), around libc's time zone, and the launcher, whose forked side must be raw calls only; and the two
+//! formats every crate shares: paths of any bytes in JSON, and points in time. No policy, no text for people beyond the
+//! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend directory.
 
 #[cfg(target_os = "linux")]
 pub mod diag;

@@ -1,8 +1,8 @@
-//! The kernel asks, we answer: the listening end of a seccomp filter, and the memory of whoever is waiting.
+//! Seccomp notification: the listener of a filter, and access to the memory of a waiting thread.
 //!
-//! A [`Notification`] names a thread that is stopped inside a system call. Its memory, its descriptors and the file system
-//! may change at any moment, so what is read from it is copied once; [`Listener::is_valid`] says afterwards that it was
-//! still the same call. A listener that is closed makes every waiting and every later call fail with ENOSYS.
+//! A [`Notification`] names a thread that is stopped inside a system call. Its memory, its descriptors and the file
+//! system may change at any moment, so what is read from it is copied once; [`Listener::is_valid`] tells afterwards
+//! whether it was still the same call. Closing a listener makes every waiting and every later call fail with ENOSYS.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,9 +19,9 @@ const SYNC_WAKE_UP: u64 = 1;
 const RESPONSE_CONTINUE: u32 = 1;
 const ADD_FD_SEND: u32 = 2;
 
-/// The longest path the kernel takes, its NUL included.
+/// Longest path the kernel takes, its NUL included.
 pub const PATH_MAX: usize = 4096;
-/// Memory is read up to such a boundary: behind it there may be nothing.
+/// Memory is read up to such a boundary: the next page may not be mapped.
 const PAGE: u64 = 4096;
 
 #[repr(C)]
@@ -59,30 +59,30 @@ struct AddFd {
     new_flags: u32,
 }
 
-/// A call that waits for an answer.
+/// Call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Notification {
     pub id: u64,
-    /// The waiting thread, as this process sees it.
+    /// Waiting thread, as this process sees it.
     pub tid: u32,
     pub nr: i64,
     pub args: [u64; 6],
 }
 
-/// What can be done with a listener on this kernel.
+/// Features of a listener on this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// A descriptor can be handed over and the call answered in one step (5.14).
+    /// Whether a descriptor can be handed over and the call answered in one step (5.14).
     pub add_fd_and_send: bool,
-    /// The waiting side and this one can take turns on one processor (6.6).
+    /// Whether the waiting side and this one can take turns on one processor (6.6).
     pub sync_wake_up: bool,
 }
 
-/// The listening end.
+/// Listening end of a filter.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
-    /// Before 6.11 a blocking receive does not end when the last process behind the filter has.
+    /// Whether to poll first: before 6.11 a blocking receive does not end when the last process behind the filter has.
     poll_first: bool,
 }
 
@@ -91,9 +91,9 @@ impl Listener {
         Listener { fd, poll_first: crate::process::kernel_at_least(6, 11) == Some(false) }
     }
 
-    /// What this kernel can do with it; makes both sides take turns, where it can.
+    /// Features of this kernel; makes both sides take turns, where it can.
     pub fn abilities(&self) -> Abilities {
-        // Id 0 is never given out: a kernel that knows the flag finds no such call, an older one finds the flag wrong.
+        // Id 0 is never used: a kernel that knows the flag finds no such call, an older one rejects the flag.
         let probe = AddFd { id: 0, flags: ADD_FD_SEND, source: 0, new: 0, new_flags: 0 };
         // SAFETY: probe lives across the call.
         let added = unsafe { libc::ioctl(self.fd.as_raw_fd(), ADD_FD as _, &raw const probe) };
@@ -108,7 +108,7 @@ impl Listener {
         unsafe { libc::ioctl(self.fd.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) == 0 }
     }
 
-    /// Wait for the next call. `None`: nobody is left who could make one.
+    /// Waits for the next call. `None`: no process is left that could make one.
     pub fn receive(&self) -> io::Result<Option<Notification>> {
         loop {
             if self.poll_first && self.hung_up(-1)? {
@@ -121,7 +121,7 @@ impl Listener {
                 return Ok(Some(Notification { id: raw.id, tid: raw.pid, nr: i64::from(nr), args }));
             }
             match last_errno() {
-                // Nobody is left who could make one; or only this call was given up while it was on its way to us.
+                // No process is left that could make one; or only this call was given up before it was received.
                 libc::ENOENT if self.hung_up(0)? => return Ok(None),
                 libc::EINTR | libc::ENOENT => {}
                 errno => return Err(crate::raw::io_error(errno)),
@@ -144,24 +144,24 @@ impl Listener {
         unsafe { libc::ioctl(self.fd.as_raw_fd(), ID_VALID as _, &raw const id) == 0 }
     }
 
-    /// Let the kernel carry the call out, by its own rules: it reads the arguments again.
+    /// Lets the kernel carry the call out, by its own rules: it reads the arguments again.
     pub fn respond_continue(&self, id: u64) {
         self.send(&Response { id, value: 0, error: 0, flags: RESPONSE_CONTINUE });
     }
 
-    /// The call fails.
+    /// Makes the call fail.
     pub fn respond_errno(&self, id: u64, errno: Errno) {
         // A zero would be a success.
         let error = if errno > 0 { -errno } else { -libc::EACCES };
         self.send(&Response { id, value: 0, error, flags: 0 });
     }
 
-    /// The call returns `value` without having been carried out.
+    /// Makes the call return `value` without being carried out.
     pub fn respond_value(&self, id: u64, value: i64) {
         self.send(&Response { id, value, error: 0, flags: 0 });
     }
 
-    /// Whoever waited may be gone by now, and there is nobody else to tell.
+    /// Sends a response. An error is ignored: the waiting thread may be gone by now.
     fn send(&self, response: &Response) {
         // SAFETY: the response lives across the call.
         while unsafe { libc::ioctl(self.fd.as_raw_fd(), SEND as _, std::ptr::from_ref(response)) } < 0
@@ -169,13 +169,13 @@ impl Listener {
         {}
     }
 
-    /// Give the caller a descriptor for `fd`; its number there. The call goes on waiting.
+    /// Gives the caller a descriptor for `fd` and returns its number there. The call goes on waiting.
     pub fn add_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<libc::c_int, Errno> {
         self.add(id, fd, close_on_exec, 0)
     }
 
-    /// The call returns a new descriptor for `fd`. If it cannot have one (it has too many), the error is the answer's
-    /// business.
+    /// Makes the call return a new descriptor for `fd`. If that fails (the process has too many), the caller has to
+    /// answer.
     pub fn respond_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<(), Errno> {
         self.add(id, fd, close_on_exec, ADD_FD_SEND).map(drop)
     }
@@ -210,7 +210,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Copy bytes from the memory of a waiting thread: as many as there are, at most the buffer's length.
+/// Copies bytes from the memory of a waiting thread: as many as there are, at most the buffer's length.
 pub fn read_memory(tid: u32, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
@@ -220,12 +220,12 @@ pub fn read_memory(tid: u32, address: u64, buffer: &mut [u8]) -> Result<usize, E
     if n < 0 { Err(last_errno()) } else { Ok(n.unsigned_abs()) }
 }
 
-/// Copy exactly as many bytes as the buffer holds.
+/// Copies exactly as many bytes as the buffer holds.
 pub fn read_exactly(tid: u32, address: u64, buffer: &mut [u8]) -> Result<(), Errno> {
     if read_memory(tid, address, buffer)? == buffer.len() { Ok(()) } else { Err(libc::EFAULT) }
 }
 
-/// Write into the memory of a waiting thread: all of it, or `EFAULT`.
+/// Writes into the memory of a waiting thread: all of it, or `EFAULT`.
 pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
@@ -239,7 +239,7 @@ pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Copy a path, and return its length without the NUL. One read, unless it goes on behind a page.
+/// Copies a path, and returns its length without the NUL. One read, unless it crosses a page boundary.
 pub fn read_path(tid: u32, address: u64, buffer: &mut [u8; PATH_MAX]) -> Result<usize, Errno> {
     let mut length = 0;
     while length < PATH_MAX {

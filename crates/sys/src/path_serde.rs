@@ -1,6 +1,6 @@
 //! Paths in JSON, whatever bytes they hold.
 //!
-//! A path that is text is written as a string; any other as `{"bytes": [..]}`, so that a policy with such a path
+//! A path that is valid UTF-8 is written as a string; any other as `{"bytes": [..]}`, so that a policy with such a path
 //! still round-trips exactly instead of failing to serialise.
 
 use std::ffi::OsString;

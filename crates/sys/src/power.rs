@@ -1,24 +1,25 @@
-//! Cut a file system off from its disk at once, as a loss of power does. For tests: built only with the feature
-//! `failpoints`. Needs root and a file system that can do it (ext4, xfs); never one that anything else needs.
+//! Simulated power failure: cuts a file system off from its disk at once. For tests: built only with the feature
+//! `failpoints`. Needs root and a file system that supports it (ext4, xfs); never use it on one that anything else
+//! needs.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// `FS_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`.
+/// Request `FS_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`.
 const SHUTDOWN: u64 = 0x8004_587d;
 
-/// What of the unsynced changes reaches the disk. Both are allowed to a real disk, at any moment.
+/// Part of the unsynced changes that reaches the disk. A real disk may do either, at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Names and sizes, without the data that was not written yet: new files are empty.
     Names,
-    /// Nothing.
+    /// No change at all.
     Nothing,
 }
 
-/// Shut down the file system that `path` is on. From here on every access to it fails, until it is mounted again.
+/// Shuts down the file system that `path` is on. From here on every access to it fails, until it is mounted again.
 pub fn cut(path: &Path, what: Cut) -> io::Result<()> {
     let file = File::open(path)?;
     let flag: u32 = match what {

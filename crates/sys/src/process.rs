@@ -13,10 +13,10 @@ pub fn uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Leave the terminal and the session of the process that started this one, and take the time and the disk that others
-/// leave. What is not allowed is left as it is: nothing depends on it.
+/// Leaves the terminal and the session of the parent process, and lowers its priority for processor and disk. What is
+/// not allowed is left as it is: nothing depends on it.
 ///
-/// Not `SCHED_IDLE`: on a busy machine it gets no time at all, and this process holds a lock that others ask for.
+/// Not `SCHED_IDLE`: on a busy machine it gets no time at all, and this process holds a lock that others wait for.
 pub fn step_aside() {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_IDLE: libc::c_int = 3 << 13;
@@ -36,7 +36,7 @@ pub fn gid() -> u32 {
     unsafe { libc::getegid() }
 }
 
-/// Nobody of the same uid may look into this process or attach to it; returns the former setting.
+/// Sets whether other processes of the same uid may trace this process; returns the former setting.
 pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
     // SAFETY: prctl takes numbers only here.
     unsafe {
@@ -47,7 +47,7 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
     }
 }
 
-/// No core file of this process is ever written.
+/// Forbids core files of this process.
 pub fn forbid_core_dumps() -> io::Result<()> {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit lives across the call.
@@ -55,31 +55,31 @@ pub fn forbid_core_dumps() -> io::Result<()> {
     Ok(())
 }
 
-/// Close every descriptor from `first` on. For a process that has just begun: whoever owned one of them is told here.
+/// Closes every descriptor from `first` on. For a process that has just begun, where nothing owns any of them yet.
 pub fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: only numbers.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Show these arguments in `/proc/<pid>/cmdline`, cut to the room there is, instead of those this process was started
-/// with. Whoever reads its arguments later, here or there, gets these.
+/// Shows these arguments in `/proc/<pid>/cmdline`, cut to the available room, instead of those this process was started
+/// with. Any later reader of its arguments, inside or outside, gets these.
 pub fn show_arguments(arguments: &[&OsStr]) -> io::Result<()> {
     let (start, end) = argument_area()?;
     let mut shown: Vec<u8> =
         arguments.iter().flat_map(|word| word.as_bytes().iter().chain(b"\0")).copied().collect();
-    // What is cut off ends like a word; the rest is empty.
+    // A cut argument ends with a zero; the rest is empty.
     shown.resize(end - start, 0);
     if let Some(last) = shown.last_mut() {
         *last = 0;
     }
-    // SAFETY: the kernel put the arguments there, in writable memory that stays for as long as the process does. Nobody
-    // else in this process writes there; whoever reads it at this moment gets some mixture of bytes, ended by a zero.
+    // SAFETY: the kernel put the arguments there, in writable memory that stays for as long as the process does.
+    // Nothing else in this process writes there; a concurrent reader gets some mixture of bytes, ended by a zero.
     unsafe { std::ptr::copy_nonoverlapping(shown.as_ptr(), start as *mut u8, shown.len()) };
     Ok(())
 }
 
-/// From where to where the kernel finds this process's arguments.
+/// Start and end of the memory where the kernel finds this process's arguments.
 fn argument_area() -> io::Result<(usize, usize)> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     // The name in parentheses may contain anything, so count from its end.
@@ -88,7 +88,7 @@ fn argument_area() -> io::Result<(usize, usize)> {
         fields.split_ascii_whitespace().skip(45).map(|field| field.parse::<usize>().unwrap_or(0));
     match (numbers.next(), numbers.next()) {
         (Some(start), Some(end)) if start > 0 && end > start => Ok((start, end)),
-        _ => Err(io::Error::other("the kernel does not say where the arguments are")),
+        _ => Err(io::Error::other("the kernel does not report where the arguments are")),
     }
 }
 
@@ -108,7 +108,7 @@ pub fn has_sys_admin() -> bool {
         .is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
 }
 
-/// The kernel's words for `uname -r`.
+/// Kernel release, as `uname -r` prints it.
 pub fn kernel_release() -> String {
     // SAFETY: uname fills the struct with NUL-terminated strings.
     unsafe {
@@ -118,34 +118,35 @@ pub fn kernel_release() -> String {
     }
 }
 
-/// Give the calling thread a umask (and a working directory and root) of its own.
+/// Gives the calling thread a umask (and a working directory and root) of its own.
 pub fn own_umask() -> io::Result<()> {
     // SAFETY: no memory is passed; what std knows of this thread does not change.
     if unsafe { libc::unshare(libc::CLONE_FS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether the kernel is at least this version; `None` where its name does not begin with one.
+/// Whether the kernel is at least this version; `None` where its release does not begin with one.
 pub fn kernel_at_least(major: u32, minor: u32) -> Option<bool> {
     let release = kernel_release();
     let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().ok());
     Some((parts.next()??, parts.next()??) >= (major, minor))
 }
 
-/// How many threads this process has. Asked of the folder's link count, which a sandbox without `/proc` still tells.
+/// Number of threads of this process, from the directory's link count, which is readable even in a sandbox without
+/// `/proc`.
 pub fn thread_count() -> io::Result<usize> {
     use std::os::unix::fs::MetadataExt;
     let links = std::fs::metadata("/proc/self/task")?.nlink();
     usize::try_from(links.saturating_sub(2)).map_err(io::Error::other)
 }
 
-/// Whether this process's group is one that a shell made for this job alone: whoever started it is in another.
+/// Whether this process's group is one that a shell made for this job alone: its parent is in another.
 pub fn has_own_job() -> bool {
     // SAFETY: only numbers. A parent in another pid namespace is 0, which asks about this process itself.
     unsafe { libc::getpgid(libc::getppid()) != libc::getpgrp() }
 }
 
-/// Stop this process, or all of its group, as Ctrl-Z would; returns when it is continued. Where nobody could continue it
-/// (an orphaned group) the kernel ignores the signal and this returns at once.
+/// Stops this process, or all of its group, as Ctrl-Z would; returns when it is continued. Where no shell could
+/// continue it (an orphaned group) the kernel ignores the signal and this returns at once.
 pub fn stop(whole_group: bool) {
     // SAFETY: the set is initialised before use; the former mask comes back before this returns.
     unsafe {
@@ -159,20 +160,20 @@ pub fn stop(whole_group: bool) {
     }
 }
 
-/// Continue what was stopped in this process's group.
+/// Continues what was stopped in this process's group.
 pub fn continue_job() {
     // SAFETY: only numbers.
     unsafe { libc::kill(0, libc::SIGCONT) };
 }
 
-/// Let a write beyond the limit on a file's size (`ulimit -f`) fail with EFBIG instead of ending this process. The
-/// launcher gives a command the default back.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process. The launcher
+/// gives a command the default back.
 pub fn ignore_file_size_signal() {
     // SAFETY: only numbers.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// End this process by `signal`, so that the caller's shell sees what happened to the command.
+/// Ends this process by `signal`, so that the caller's shell sees what happened to the command.
 pub fn kill_self(signal: i32) {
     // SAFETY: only numbers.
     unsafe {
@@ -181,14 +182,14 @@ pub fn kill_self(signal: i32) {
     }
 }
 
-/// Send `signal` to `pid`.
+/// Sends `signal` to `pid`.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: only numbers.
     check_int(unsafe { libc::kill(pid, signal) }).map_err(io_error)?;
     Ok(())
 }
 
-/// Signals a supervisor takes as data instead of being interrupted by them.
+/// Signals that a supervisor reads as data instead of being interrupted by them.
 pub const HANDLED: [i32; 9] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -201,15 +202,15 @@ pub const HANDLED: [i32; 9] = [
     libc::SIGTTIN,
 ];
 
-/// A blocked set of signals, readable as a descriptor; the former mask comes back on drop.
+/// Blocked set of signals, readable as a descriptor; the former mask comes back on drop.
 #[derive(Debug)]
 pub struct Signals {
-    /// `None`: they are heard elsewhere in this process.
+    /// Descriptor of the signals; `None` if other threads of this process receive them.
     fd: Option<OwnedFd>,
     former: libc::sigset_t,
 }
 
-/// What a thread brings upon itself; blocked, it would end the process without a word.
+/// Signals that a thread causes itself; blocked, they would end the process without a message.
 const OWN_FAULT: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
 /// One received signal. `from_terminal`: the kernel's line discipline sent it to the whole foreground group.
@@ -220,14 +221,14 @@ pub struct Received {
 }
 
 impl Received {
-    /// Somebody wants this process to end.
+    /// Whether the signal asks this process to end.
     pub fn asks_for_an_end(self) -> bool {
         matches!(self.signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
     }
 }
 
 impl Signals {
-    /// Block [`HANDLED`] and SIGTTOU (so that taking the terminal back is never refused).
+    /// Blocks [`HANDLED`] and SIGTTOU (so that taking the terminal back is never refused).
     pub fn block() -> io::Result<Signals> {
         // SAFETY: the sets are initialised before use and live across the calls.
         unsafe {
@@ -247,9 +248,9 @@ impl Signals {
         }
     }
 
-    /// For a thread in a process that is somebody else's: the calling thread, and those it starts, hear no signal until
-    /// this is dropped, so that no call of theirs is interrupted. The signals reach the other threads as ever; none is
-    /// ever read here.
+    /// Blocks signals for a thread in a process of another program (a library's host): the calling thread, and those it
+    /// starts, receive no signal until this is dropped, so that no call of theirs is interrupted. The signals reach the
+    /// other threads as ever; none is ever read here.
     pub fn aside() -> io::Result<Signals> {
         // SAFETY: the sets are initialised before use and live across the calls.
         unsafe {
@@ -265,17 +266,17 @@ impl Signals {
         }
     }
 
-    /// Where they can be waited for, if they are heard here.
+    /// Descriptor to poll for signals, if they are received here.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// The mask to give the command.
+    /// Signal mask to give the command.
     pub fn former_mask(&self) -> libc::sigset_t {
         self.former
     }
 
-    /// Take one signal out of those that are pending; whether it was among them.
+    /// Takes one signal out of those that are pending; returns whether it was among them.
     pub fn take(&self, signal: i32) -> bool {
         // SAFETY: the set and the time are initialised before use and live across the call.
         self.fd.is_some()
@@ -288,7 +289,7 @@ impl Signals {
             }
     }
 
-    /// The next pending signal, if any.
+    /// Next pending signal, if any.
     pub fn next(&self) -> Option<Received> {
         let fd = self.fd.as_ref()?;
         // SAFETY: info is plain data, valid for its size.
@@ -311,7 +312,7 @@ impl Drop for Signals {
     }
 }
 
-/// The signal mask of the calling thread, for a process that replaces itself.
+/// Signal mask of the calling thread, for a process that replaces itself.
 pub fn current_mask() -> libc::sigset_t {
     // SAFETY: with no new set the call only fills `mask`.
     unsafe {
@@ -321,16 +322,17 @@ pub fn current_mask() -> libc::sigset_t {
     }
 }
 
-/// Give the calling thread a third of the share of the processor that others have. On Linux a thread has a priority of its
-/// own, and so do those that it starts. Failing that, it stays as it was.
+/// Gives the calling thread a third of the processor share that others have. On Linux a thread has a priority of its
+/// own, and so do those that it starts. If that fails, it stays as it was.
 ///
-/// Not the lowest priority: the end of such a thread is waited for, and on a busy machine that took most of a minute.
+/// Not the lowest priority: other threads wait for the end of such a thread, and on a busy machine that took most of a
+/// minute.
 pub fn low_priority() {
     // SAFETY: 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
-/// Give memory that was freed back to the system. Allocators keep it for the next time, which may be hours away.
+/// Gives freed memory back to the system. Allocators keep it for the next time, which may be hours away.
 pub fn give_back_memory() {
     // SAFETY: it takes no pointers and may be called at any time from any thread.
     #[cfg(target_env = "gnu")]
@@ -349,7 +351,7 @@ pub fn same_open_file(a: RawFd, b: RawFd) -> bool {
     }
 }
 
-/// When a process started, in clock ticks since boot: with its pid, a name that is not used twice.
+/// Start time of a process, in clock ticks since boot: with its pid, an identity that is not used twice.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may contain anything, so count from its end.
@@ -363,7 +365,7 @@ pub fn exists(pid: u32) -> bool {
     pid > 0 && check_int(unsafe { libc::kill(pid, 0) }) != Err(libc::ESRCH)
 }
 
-/// A number for the pid namespace this process is in: pids mean nothing in another one.
+/// Number of the pid namespace this process is in: pids mean nothing in another one.
 pub fn pid_namespace() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
@@ -374,7 +376,7 @@ pub fn is_filtered() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
 }
 
-/// Now, as `YYYYMMDD-HHMMSS` in UTC.
+/// Current time as `YYYYMMDD-HHMMSS` in UTC.
 pub fn timestamp() -> String {
     // SAFETY: both structs live across the calls and are filled by them.
     let time = unsafe {
@@ -399,8 +401,8 @@ pub fn can_execute(path: &Path) -> bool {
     access(path, libc::X_OK)
 }
 
-/// Whether the user may read or write `path` as far as modes and owners go. A name that does not exist yet is judged
-/// by its directory.
+/// Whether the user may read or write `path` as far as modes and owners go. A name that does not exist yet is judged by
+/// its directory.
 pub fn can_access(path: &Path, read: bool, write: bool) -> bool {
     let wanted = if read { libc::R_OK } else { 0 } | if write { libc::W_OK } else { 0 };
     if path.symlink_metadata().is_ok() {

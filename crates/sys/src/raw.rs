@@ -4,7 +4,7 @@ use libc::{c_int, c_long};
 
 pub(crate) type Errno = c_int;
 
-/// A system call by number with up to six arguments.
+/// System call by number with up to six arguments.
 macro_rules! sys {
     ($nr:expr $(, $arg:expr)* $(,)?) => {
         $crate::raw::check(libc::syscall($nr as libc::c_long $(, $arg as libc::c_long)*))
@@ -34,8 +34,8 @@ struct OpenHow {
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 
-/// Name the place at `path` without opening it, refusing any link on the way (`ELOOP`): the path was resolved before,
-/// and whoever put a link into it since wants us somewhere else.
+/// Opens the object at `path` with `O_PATH`, refusing any link on the way (`ELOOP`): the path was resolved before, so a
+/// link in it was put there since and would lead elsewhere.
 pub(crate) fn open_exact(path: &std::ffi::CStr) -> Result<std::os::fd::RawFd, Errno> {
     open_how(path, libc::O_PATH | libc::O_CLOEXEC)
 }

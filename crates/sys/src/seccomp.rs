@@ -1,4 +1,4 @@
-//! Installing a compiled seccomp program, and asking what the kernel's seccomp can do.
+//! Installation of a compiled seccomp program, and detection of what the kernel's seccomp supports.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -26,11 +26,11 @@ const GET_ACTION_AVAIL: u32 = 2;
 const FILTER_FLAG_TSYNC: u32 = 1;
 const FILTER_FLAG_NEW_LISTENER: u32 = 1 << 3;
 const FILTER_FLAG_WAIT_KILLABLE_RECV: u32 = 1 << 5;
-/// `SECCOMP_RET_USER_NOTIF`
+/// Value of `SECCOMP_RET_USER_NOTIF`.
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 
-/// Install `program` on the calling thread; with `all_threads` on every thread of the process.
-/// The caller has set no_new_privs.
+/// Installs `program` on the calling thread; with `all_threads` on every thread of the process. The caller has set
+/// no_new_privs.
 pub fn install(program: &[Instruction], all_threads: bool) -> io::Result<()> {
     install_raw(program, all_threads).map_err(io_error)
 }
@@ -41,8 +41,8 @@ pub(crate) fn install_raw(program: &[Instruction], all_threads: bool) -> Result<
     if result == 0 { Ok(()) } else { Err(libc::ESRCH) }
 }
 
-/// Install `program` on the calling thread and return the descriptor that its notifications arrive at. Where the kernel
-/// knows how, a call that was received waits for its answer through everything but a fatal signal.
+/// Installs `program` on the calling thread and returns the listener for its notifications. Where the kernel supports
+/// it, a received call waits for its answer through everything but a fatal signal.
 pub(crate) fn install_with_listener(program: &[Instruction]) -> Result<RawFd, Errno> {
     let listener = match set_filter(program, FILTER_FLAG_NEW_LISTENER | FILTER_FLAG_WAIT_KILLABLE_RECV) {
         Err(libc::EINVAL) => set_filter(program, FILTER_FLAG_NEW_LISTENER)?,
@@ -58,7 +58,7 @@ fn set_filter(program: &[Instruction], flags: u32) -> Result<isize, Errno> {
     unsafe { sys!(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const prog) }
 }
 
-/// Whether a supervisor could be asked by the kernel (`SECCOMP_RET_USER_NOTIF`).
+/// Whether the kernel supports notification of a supervisor (`SECCOMP_RET_USER_NOTIF`).
 pub fn notify_available() -> bool {
     let action: u32 = RET_USER_NOTIF;
     // SAFETY: action lives across the call.

@@ -1,19 +1,19 @@
-//! What rustix does not tell about the other end of a unix socket, and a descriptor at a given number.
+//! Peer of a unix socket, as far as rustix does not provide it, and a descriptor at a given number.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::raw::{check_int, io_error};
 
-/// Who connected. The pid is 0 for a process that this pid namespace does not see, which is why rustix's own type, where
-/// that number cannot be, is not used.
+/// Process that connected. The pid is 0 for a process that this pid namespace does not see, which is why rustix's own
+/// type, which cannot hold that number, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub pid: u32,
     pub uid: u32,
 }
 
-/// The process that made the connection, as it was then.
+/// Process that made the connection, as it was then.
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -31,8 +31,8 @@ pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), uid: found.uid })
 }
 
-/// A handle on that process, which stays its own even when the number is used again. `None`: the kernel is older than
-/// 6.5, or the process is gone already.
+/// Handle on that process, which stays its own even when the pid is reused. `None`: the kernel is older than 6.5, or
+/// the process is gone already.
 pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut found: RawFd = -1;
     let mut size = size_of::<RawFd>() as libc::socklen_t;
@@ -47,14 +47,14 @@ pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
         )
     });
     match result {
-        // SAFETY: the kernel made this descriptor for us; nobody else owns it.
+        // SAFETY: the kernel made this descriptor for us; it has no other owner.
         Ok(_) => Ok(Some(unsafe { OwnedFd::from_raw_fd(found) })),
         Err(libc::ENOPROTOOPT | libc::ESRCH | libc::ENODATA | libc::EINVAL) => Ok(None),
         Err(errno) => Err(io_error(errno)),
     }
 }
 
-/// Keep `fd` open under `number` for the program that replaces this one. What was open under that number is closed.
+/// Keeps `fd` open under `number` for the program that replaces this one. What was open under that number is closed.
 pub fn hand_down(fd: OwnedFd, number: RawFd) -> io::Result<()> {
     let own = fd.as_raw_fd();
     if own == number {
@@ -63,7 +63,7 @@ pub fn hand_down(fd: OwnedFd, number: RawFd) -> io::Result<()> {
         std::mem::forget(fd);
         return Ok(());
     }
-    // SAFETY: only numbers. Whoever had `number` before was told that it is closed.
+    // SAFETY: only numbers. The documentation says that what was open under `number` is closed.
     check_int(unsafe { libc::dup2(own, number) }).map_err(io_error)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The caller's terminal: settings, size, foreground group.
+//! Caller's terminal: settings, size, foreground group.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -10,12 +10,12 @@ pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
     unsafe { libc::isatty(fd.as_raw_fd()) == 1 }
 }
 
-/// The process's controlling terminal, if it has one.
+/// Controlling terminal of the process, if it has one.
 pub fn controlling() -> Option<OwnedFd> {
     std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok().map(OwnedFd::from)
 }
 
-/// Terminal settings, to be put back later.
+/// Terminal settings, to be restored later.
 #[derive(Clone)]
 pub struct Settings(libc::termios);
 
@@ -42,7 +42,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The same terminal with every byte passed through untouched.
+    /// The same settings with every byte passed through unchanged.
     #[must_use]
     pub fn raw(&self) -> Settings {
         let mut raw = self.clone();
@@ -51,7 +51,7 @@ impl Settings {
         raw
     }
 
-    /// Whether input is given to programs line by line. One that turned this off looks at single keys.
+    /// Whether input is given to programs line by line. A program that turned this off reads single keys.
     pub fn by_line(&self) -> bool {
         self.0.c_lflag & libc::ICANON != 0
     }
@@ -61,7 +61,7 @@ impl Settings {
     }
 }
 
-/// Throw away what was typed and not read yet.
+/// Throws away what was typed and not read yet.
 pub fn discard_input(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: only numbers are passed.
     check_int(unsafe { libc::tcflush(fd.as_raw_fd(), libc::TCIFLUSH) }).map_err(io_error)?;
@@ -83,13 +83,13 @@ pub fn set_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process's group is the one the terminal listens to.
+/// Whether this process's group is the terminal's foreground group.
 pub fn in_foreground(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: only a descriptor is passed.
     unsafe { libc::tcgetpgrp(fd.as_raw_fd()) == libc::getpgrp() }
 }
 
-/// Make this process's group the foreground group. The caller blocks SIGTTOU.
+/// Makes this process's group the foreground group. The caller blocks SIGTTOU.
 pub fn take_foreground(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: only numbers are passed.
     check_int(unsafe { libc::tcsetpgrp(fd.as_raw_fd(), libc::getpgrp()) }).map_err(io_error)?;

@@ -1,8 +1,8 @@
-//! Points in time as programs write them, ISO 8601 in UTC, and how far the person's clock is from that.
+//! Points in time, ISO 8601 in UTC, and the offset of the user's clock from it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `YYYY-MM-DDTHH:MM:SSZ` of now.
+/// Current time as `YYYY-MM-DDTHH:MM:SSZ`.
 pub fn now_iso() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     iso(now)
@@ -14,12 +14,12 @@ pub fn now_ms() -> u64 {
     u64::try_from(now).unwrap_or(u64::MAX)
 }
 
-/// `YYYY-MM-DDTHH:MM:SSZ` of milliseconds since 1970.
+/// Time `YYYY-MM-DDTHH:MM:SSZ` of milliseconds since 1970.
 pub fn iso_ms(milliseconds: u64) -> String {
     iso(milliseconds / 1000)
 }
 
-/// Of seconds since 1970. Days are counted from 1 March, so that a leap day is the last of its year.
+/// Time of seconds since 1970. Days are counted from 1 March, so that a leap day is the last of its year.
 pub fn iso(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let from_march = days + 719_468;
@@ -33,7 +33,7 @@ pub fn iso(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
 }
 
-/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`, perhaps with a fraction; none for what is no such moment.
+/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`, perhaps with a fraction; `None` if the text is not such a time.
 pub fn seconds(moment: &str) -> Option<u64> {
     let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
     let [year, month, day] = numbers(date, '-')?;
@@ -48,12 +48,12 @@ pub fn seconds(moment: &str) -> Option<u64> {
 }
 
 unsafe extern "C" {
-    /// Takes over the zone of `TZ`, or of the machine where it is not set. The `libc` crate does not have it.
+    /// Reads the zone of `TZ`, or of the machine where it is not set. The `libc` crate does not have it.
     fn tzset();
 }
 
-/// Seconds that the person's clock is ahead of UTC at this moment: the zone of `TZ`, of the machine without it. A moment
-/// that libc cannot place is UTC.
+/// Seconds that the user's clock is ahead of UTC at this moment: the zone of `TZ`, or of the machine without it. UTC if
+/// libc cannot convert the time.
 pub fn utc_offset(seconds: u64) -> i64 {
     let Ok(moment) = libc::time_t::try_from(seconds) else { return 0 };
     // SAFETY: both read `TZ`, as getenv does, and std's functions that change the environment are unsafe: their callers

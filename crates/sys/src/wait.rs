@@ -1,4 +1,4 @@
-//! Waiting: for descriptors, timers and processes.
+//! Waiting for descriptors, timers and processes.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::raw::last_errno;
 
-/// Which of `fds` became readable, writable or hung up; `None` entries are passed over. `(fd, wants_write)`.
-/// With a timeout, all false means it ran out.
+/// Polls `(fd, wants_write)` entries and returns which became readable, writable or hung up; `None` entries are
+/// skipped. With a timeout, all false means it ran out.
 pub fn poll(fds: &[Option<(BorrowedFd<'_>, bool)>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let mut polls: Vec<libc::pollfd> = fds
         .iter()
@@ -31,7 +31,7 @@ pub fn poll(fds: &[Option<(BorrowedFd<'_>, bool)>], timeout: Option<Duration>) -
     Ok(polls.iter().map(|p| p.revents != 0).collect())
 }
 
-/// Wait for a child by pidfd; its wait status is of no interest (init tells the command's).
+/// Waits for a child by pidfd; its wait status does not matter (init reports the command's).
 pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     loop {
         // SAFETY: info is filled by the call.
@@ -50,14 +50,14 @@ pub fn reap(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// A command's end, decoded.
+/// Decoded end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Code(i32),
     Signal(i32),
 }
 
-/// Decode a wait status of an ended process.
+/// Decodes a wait status of an ended process.
 pub fn decode(status: i32) -> Ended {
     if libc::WIFSIGNALED(status) {
         Ended::Signal(libc::WTERMSIG(status))
@@ -66,7 +66,7 @@ pub fn decode(status: i32) -> Ended {
     }
 }
 
-/// The name of a signal, as `kill -l` has it with SIG in front.
+/// Name of a signal, as `kill -l` has it with SIG in front.
 pub fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",

@@ -1,5 +1,6 @@
-/* Against somebody who opens things on the child's behalf: arguments that change while they are looked at, descriptors
- * that are worth more than they were given for, and calls that take the answerer's time, memory or descriptors. */
+/* Against a supervisor that opens things on the child's behalf: arguments that change while they are judged,
+ * descriptors that are worth more than they were given for, and calls that take the supervisor's time, memory or
+ * descriptors. */
 #include "attack.h"
 #include <linux/filter.h>
 #include <linux/openat2.h>
@@ -30,7 +31,7 @@ static ino_t inode_of(int fd) {
     return s.st_ino;
 }
 
-/* One race: a thread changes what `attempt` has pointed the kernel at, and `judge` looks at what came of it. */
+/* One race: a thread changes what `attempt` has pointed the kernel at, and `judge` checks the result. */
 struct race {
     void (*change)(struct race *, unsigned long);
     int (*attempt)(struct race *);
@@ -289,7 +290,7 @@ static void goes_on(char **a) {
     worked("answered in the end");
 }
 
-/* Opens and says so in a file that is granted: whoever is killed before an answer has said nothing. */
+/* Opens and reports it in a file that is granted: a process killed before an answer has reported nothing. */
 static void open_and_tell(char **a) {
     printf("OPENING\n");
     int fd = open(a[0], O_RDONLY), told = open(a[1], O_WRONLY | O_CREAT, 0644);

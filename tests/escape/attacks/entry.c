@@ -1,4 +1,4 @@
-/* Other doors into the kernel: the 32-bit entry and the x32 numbers of x86-64. */
+/* Other entries into the kernel: the 32-bit entry and the x32 numbers of x86-64. */
 #include "attack.h"
 #include <signal.h>
 #include <sys/mman.h>

@@ -21,7 +21,7 @@ static void wide(char **a) {
     must(syscall(SYS_socket, 1l << 32 | family_of(a[0]), 1l << 35 | socket_type(a[1]), 0), "socket");
     escaped("made a %s socket by a wide family", a[0]);
 }
-/* Every family but those that programs need: any that opens is a door nobody asked for. */
+/* Every family but those that programs need: any that opens is unexpected. */
 static void sweep(char **a) {
     static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET};
     (void)a;

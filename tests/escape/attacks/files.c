@@ -12,7 +12,7 @@ static int held = -1; /* the descriptor that `hold` leaves for later steps */
 
 static void read_path(char **a) { spill(must(open(a[0], O_RDONLY | O_CLOEXEC), "open"), "read"); }
 
-/* Keeps trying while somebody outside replaces the file: a closed name may open for a moment, not for good. */
+/* Keeps trying while a process outside replaces the file: a closed name may open for a moment, not for good. */
 static void until_closed(const char *path, int flags) {
     int fd = 0, opened = 0;
     char text[64];

@@ -56,7 +56,7 @@ static void victim(char **a) {
     exit(0);
 }
 
-/* Gives its secret file to whoever connects. */
+/* Gives its secret file to every process that connects. */
 static void giver(char **a) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     char byte = 'x', control[CMSG_SPACE(sizeof(int))] = "";
@@ -114,7 +114,7 @@ static int make_terminal(char *name, size_t size) {
     need(ptsname_r(master, name, size), "ptsname");
     return master;
 }
-/* A terminal of the same user; says whether anybody wrote on it. */
+/* A terminal of the same user; reports whether another process wrote on it. */
 static void host_tty(char **a) {
     char name[64], line[16];
     int master = make_terminal(name, sizeof name), keep = need(open(name, O_RDWR | O_NOCTTY), "open slave");
@@ -133,7 +133,7 @@ static long drain(int master) {
     if (got > 0) fwrite(block, 1, got, stdout);
     return got;
 }
-/* Runs a command on a terminal of its own, then looks for input that nobody typed. */
+/* Runs a command on a terminal of its own, then looks for input that was not typed. */
 static void on_tty(char **a) {
     char name[64], typed[64] = "";
     int status = 0, master = make_terminal(name, sizeof name);
@@ -153,7 +153,7 @@ static void on_tty(char **a) {
     while (drain(master) > 0) {
     }
     waitpid(pid, &status, 0);
-    if (read(slave, typed, sizeof typed - 1) > 0) escaped("the terminal holds input nobody typed: %.20s", typed);
+    if (read(slave, typed, sizeof typed - 1) > 0) escaped("the terminal holds input that was not typed: %.20s", typed);
     fflush(stdout);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }

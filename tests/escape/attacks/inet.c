@@ -137,7 +137,8 @@ static void udp(char **a) {
     else must(sendto(fd, "pwned", 5, 0, &to.any, size), "sendto");
     tried("sent a datagram");
 }
-/* Serves on a port of the host's loopback (`bound`: any, `unbound`: the kernel's choice, or a number) until stdin ends; somebody outside must not get in. */
+/* Serves on a port of the host's loopback (`bound`: any, `unbound`: the kernel's choice, or a number) until stdin ends;
+ * a process outside must not get in. */
 static void serve(char **a) {
     union address at;
     socklen_t size = local(&at, AF_INET, 0);
@@ -165,7 +166,7 @@ static void own_tcp(char **a) {
         _exit(connect(fd, &at.any, size) == 0 && write(fd, "hi", 2) == 2 ? 0 : 1);
     }
     struct pollfd wait = {door, POLLIN, 0};
-    if (poll(&wait, 1, 5000) != 1) blocked("nobody connected");
+    if (poll(&wait, 1, 5000) != 1) blocked("no connection came");
     must(read(must(accept(door, NULL, NULL), "accept"), got, 2), "read");
     worked("own loopback");
 }

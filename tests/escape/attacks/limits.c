@@ -19,9 +19,9 @@ static void *mapped(size_t size, int protection, int flags) {
     if (memory == MAP_FAILED) blocked("mmap");
     return memory;
 }
-/* Written and forgotten: what has no mapping is in nobody's count. */
+/* Written and forgotten: what has no mapping is in no process's count. */
 static void by_memfd(size_t size) { fill(must(memfd_create("hoard", MFD_CLOEXEC), "memfd_create"), size); }
-/* On its way to nobody, so that it is not even among the descriptors. */
+/* Sent and never received, so that it is not even among the descriptors. */
 static void by_flight(size_t size) {
     int pair[2], fd = must(memfd_create("hoard", MFD_CLOEXEC), "memfd_create");
     char control[CMSG_SPACE(sizeof fd)] = "", byte = 0;
@@ -110,7 +110,7 @@ static void hoard(char **a) {
     broken("unknown way");
 }
 
-/* Stops, for as long as nobody lets it go on. */
+/* Stops, until another process continues it. */
 static void stop_itself(char **a) {
     (void)a;
     printf("STOPPING\n");

@@ -56,8 +56,8 @@ static int rmxattr_by(const char *route, const char *path) {
     return syscall(NR_removexattrat, AT_FDCWD, path, 0, "user.kept");
 }
 
-/* A thread rewrites the path while the kernel, and whoever checks before it, read it. Each stands a moment: a path that
- * is half one and half the other leads nowhere. */
+/* A thread rewrites the path while the kernel, and the supervisor before it, read it. Each value stays a moment: a path
+ * that is half one and half the other leads nowhere. */
 static char racing[4200];
 static const char *faces[2];
 static volatile int turns, stop;

@@ -30,7 +30,7 @@ _Noreturn static void by_owner(pid_t pid, int type) {
     must(write(pair[1], "x", 1), "write");
     tried("signal through the owner of a socket");
 }
-/* A stop takes effect a moment later; whoever looks afterwards must see it. */
+/* A stop takes effect a moment later; an observer afterwards must see it. */
 static void await_stop(pid_t pid) {
     char path[64], text[256] = "", *end;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -65,7 +65,7 @@ static void send_signal(char **a) {
 static void signal_all(char **a) {
     (void)a;
     must(kill(-1, SIGUSR1), "kill(-1)");
-    tried("signalled everybody");
+    tried("signalled every process");
 }
 /* Ignores the signal itself, so that only others in the same process group can be hurt. */
 static void signal_group(char **a) {
@@ -124,13 +124,13 @@ static void priority(char **a) {
     int which = selector(a[0]);
     must(setpriority(which, which == PRIO_USER ? 0 : target(a[1]), 7), "setpriority");
     if (which == PRIO_PROCESS) escaped("reniced");
-    tried("reniced whoever is in reach");
+    tried("reniced every process in reach");
 }
 static void io_priority(char **a) {
     int which = selector(a[0]) + 1;
     must(syscall(SYS_ioprio_set, which, which == 3 ? (int)getuid() : target(a[1]), 3 << 13 /* idle */), "ioprio_set");
     if (which == 1) escaped("slowed");
-    tried("slowed whoever is in reach");
+    tried("slowed every process in reach");
 }
 
 static void attach(char **a) {

@@ -1,4 +1,4 @@
-/* Processes that try to outlive their session. Each holds a file lock, by which somebody outside can tell. */
+/* Processes that try to outlive their session. Each holds a file lock, by which an observer outside can tell. */
 #include "attack.h"
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ static void detach(void) {
         if (number != SIGALRM) signal(number, SIG_IGN);
     dup2(quiet, 0), dup2(quiet, 1), dup2(quiet, 2);
 }
-/* A chain of processes that each live for a moment: whoever hunts by pid always comes too late. Ends with its world. */
+/* A chain of processes that each live for a moment: a hunt by pid always comes too late. Ends with its world. */
 static void flutter(const char *lock) {
     signal(SIGCHLD, SIG_IGN);
     while (access(lock, F_OK) == 0) {
@@ -50,7 +50,7 @@ static void survivor(char **a) {
         alarm(60);
         for (;;) pause();
     }
-    tried("left somebody behind");
+    tried("left a process behind");
 }
 
 /* Keeps the one that reaps busy for ever: many orphans that stay, and chains of processes that each are one for a
@@ -58,7 +58,7 @@ static void survivor(char **a) {
 static void swarm(char **a) {
     int start[2], lock = need(open(a[2], O_CREAT | O_RDWR | O_CLOEXEC, 0600), "open lock");
     char none;
-    struct rlimit few = {2500, 2500}; /* with the dead that nobody reaped: so many are needed, and the machine lives */
+    struct rlimit few = {2500, 2500}; /* zombies included: enough for the attack, too few to harm the machine */
     need(flock(lock, LOCK_EX | LOCK_NB), "flock");
     need(pipe2(start, O_CLOEXEC), "pipe");
     dprintf(lock, "%d\n", getpid());

@@ -1,4 +1,4 @@
-/* Terminals: typing into the terminal that nono was started from, and opening somebody else's. */
+/* Terminals: typing into the terminal that nono was started from, and opening another one. */
 #include "attack.h"
 #include <sys/ioctl.h>
 #include <sys/socket.h>

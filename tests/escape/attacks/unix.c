@@ -53,9 +53,9 @@ static void throw(char **a) {
 static void pair_name(char **a) {
     struct sockaddr_un at;
     socklen_t size = name(&at, a[0]);
-    if (bind(sender("pair"), (void *)&at, size) == 0) errno = EADDRNOTAVAIL, blocked("nobody has the name");
+    if (bind(sender("pair"), (void *)&at, size) == 0) errno = EADDRNOTAVAIL, blocked("the name is free");
     if (errno != EADDRINUSE) blocked("bind");
-    escaped("somebody has %s", a[0]);
+    escaped("%s is taken", a[0]);
 }
 /* The other end of a pair, turned to a server. */
 static void pair_dial(char **a) {
@@ -77,7 +77,7 @@ static void dial_near(char **a) {
     must(chdir(a[0]), "chdir");
     dial(args);
 }
-/* A thread rewrites the address while the kernel, and whoever checks before it, read it. */
+/* A thread rewrites the address while the kernel, and the supervisor before it, read it. */
 static struct sockaddr_un shared;
 static volatile int stop, turns;
 static char *faces[2];
@@ -137,7 +137,7 @@ static void pause_here(char **a) {
     char line[16];
     (void)a;
     printf("WAITING\n");
-    if (!fgets(line, sizeof line, stdin)) broken("nobody said a word");
+    if (!fgets(line, sizeof line, stdin)) broken("no line on stdin");
     worked("went on");
 }
 /* Binds and listens, and lets go of the name, not of the socket. */

@@ -1,4 +1,4 @@
-/* Asking in words: the request channel, spoken by hand. */
+/* Requests on the request socket, written by hand. */
 #include "attack.h"
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,7 +14,7 @@ static int dial(void) {
     return fd;
 }
 
-/* The descriptor of the answer, or -1; the answer is told. */
+/* Returns the descriptor of the answer, or -1; the answer is printed. */
 static int converse(const char *id, const char *access, const char *path) {
     char packet[8192], control[CMSG_SPACE(8 * sizeof(int))];
     int length = snprintf(packet + 4, sizeof packet - 4,
@@ -22,12 +22,12 @@ static int converse(const char *id, const char *access, const char *path) {
                           path, access);
     memcpy(packet, &(uint32_t){(uint32_t)length}, 4);
     int fd = dial(), got = -1, descriptors = 0;
-    /* Who is refused before it has said anything can still read why. */
+    /* A client that is refused before it has sent anything can still read why. */
     (void)!send(fd, packet, (size_t)length + 4, MSG_NOSIGNAL);
     struct iovec part = {packet, sizeof packet - 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     long n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    /* Who refuses without reading the request resets the connection; what was said is behind that. */
+    /* A server that refuses without reading the request resets the connection; its message is behind that. */
     if (n < 0 && errno == ECONNRESET) n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
     must(n, "recvmsg");
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {

@@ -68,7 +68,7 @@ fn anything_else_is_refused_without_a_question() {
     for (flags, script, why) in [
         (&["--open-url"][..], "\"$BROWSER\" file:///etc/passwd", "only http:// and https://"),
         (&["--open-url"], "\"$BROWSER\" 'javascript:alert(1)'", "only http:// and https://"),
-        (&["--open-url"], "\"$BROWSER\" https://me:pw@example.org/", "there to mislead"),
+        (&["--open-url"], "\"$BROWSER\" https://me:pw@example.org/", "user name or password before the host"),
         (&[], "nono __open-url https://example.org/", "started without --open-url"),
     ] {
         let grant = kit.world.path("bin").display().to_string();

@@ -37,7 +37,7 @@ fn with_the_flag() {
         addresses(&world).into_iter().map(|[_, decision, _, error]| (decision, error)).collect();
     let denied = [
         "only http:// and https:// addresses are opened",
-        "a name or password before the host is there to mislead",
+        "an address must not have a user name or password before the host",
         "there is no terminal to ask on",
     ];
     assert_eq!(told, denied.map(|why| ("denied".to_owned(), why.to_owned())));

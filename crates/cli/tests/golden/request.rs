@@ -117,7 +117,7 @@ fn it_is_for_the_session_alone() {
     let socket = world.sessions()[0].join("request.sock");
     let outcome = world.sh(&format!("NONO_REQUEST_SOCK={} nono request --read file", socket.display()));
     assert_eq!(outcome.code(), Some(125), "{outcome:?}");
-    assert!(outcome.err().contains("this channel is for what runs inside the sandbox"), "{outcome:?}");
+    assert!(outcome.err().contains("this channel is only for processes inside the sandbox"), "{outcome:?}");
     running.signal(rustix::process::Signal::TERM);
     running.end();
     world.left_nothing();

@@ -1,4 +1,4 @@
-//! One folder per operating system; the only place above `nono-sys` that asks which one it is.
+//! Backends, one directory per operating system; the only place above `nono-sys` that depends on which one it is.
 
 #[cfg(target_os = "linux")]
 mod linux;

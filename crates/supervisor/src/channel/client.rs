@@ -1,4 +1,4 @@
-//! The other end: one request, one answer.
+//! Client side of the channels: one request, one answer.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,14 +14,14 @@ use super::frame::{Along, FrameError, Message, encode, receive, send};
 use super::listening::connect_to;
 use super::message::{Problem, Response};
 
-/// Why there is no answer.
+/// Failure to get an answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
     #[error("{}", nono_sys::errno::describe(.0))]
     Connect(io::Error),
     #[error("{0}")]
     Frame(#[from] FrameError),
-    #[error("the answer cannot be read: {0}")]
+    #[error("cannot read the answer: {0}")]
     Answer(serde_json::Error),
     #[error("no answer came in time")]
     Late,
@@ -31,15 +31,15 @@ pub enum ClientError {
     Refused { problem: Problem, message: String },
 }
 
-/// How long an answer is waited for. By default for as long as a person may need.
+/// Waiting time for an answer. By default as long as a person may need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait<'a> {
     pub patience: Option<Duration>,
-    /// Once this can be read from, or is closed on its other side, the question is withdrawn.
+    /// The request is withdrawn once this becomes readable or is closed on its other side.
     pub until: Option<BorrowedFd<'a>>,
 }
 
-/// Ask at the socket at `path`, and wait for the answer. Whoever stops waiting has withdrawn the question.
+/// Sends a request to the socket at `path` and waits for the answer. To stop waiting is to withdraw the request.
 pub fn exchange(
     path: &Path,
     request: &impl Serialize,
@@ -47,7 +47,7 @@ pub fn exchange(
 ) -> Result<(Response, Option<OwnedFd>), ClientError> {
     let packet = encode(request)?;
     let socket = connect_to(path).map_err(ClientError::Connect)?;
-    // Whoever refuses at once has closed already, and said why: that is what is read below.
+    // A server that refuses at once has already closed and sent its reason: that is read below.
     let sent = send(socket.as_fd(), &packet, None);
     let mut reset = false;
     let until = wait.patience.map(|patience| Instant::now() + patience);
@@ -55,7 +55,7 @@ pub fn exchange(
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let watched = [Some((socket.as_fd(), false)), wait.until.map(|stop| (stop, false))];
         let ready = wait::poll(&watched, left).map_err(FrameError::Io)?;
-        // An answer that is there counts.
+        // An answer that has arrived wins over a withdrawal.
         if ready == [false, true] {
             return Err(ClientError::Withdrawn);
         }
@@ -65,9 +65,9 @@ pub fn exchange(
         match receive(socket.as_fd(), Along::OneDescriptor) {
             Ok(None) => {}
             Ok(Some((message, descriptor))) => return understood(message).map(|answer| (answer, descriptor)),
-            // A reset comes before what was said last: whoever refuses at once does not read the request.
+            // A reset is reported before the last message: a server that refuses at once does not read the request.
             Err(FrameError::Closed) if !reset => reset = true,
-            // Closed without a word: what went wrong before says more.
+            // Closed without a message: the earlier error says more.
             Err(closed) => return Err(sent.err().unwrap_or(closed).into()),
         }
     }
@@ -80,7 +80,7 @@ fn understood(message: Message) -> Result<Response, ClientError> {
     }
 }
 
-/// An id that nobody used before: where and when it was made, and a number.
+/// Unique id of a request: process, time and a random number.
 pub fn new_id() -> String {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The office of a run that grants nothing while it goes on.
+//! Decisions for a run that has no approver: it grants nothing while it goes on.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use nono_policy::AccessMode;
 use crate::approval::Asker;
 use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
 
-/// Nobody is there to decide: everything is denied.
+/// Denies every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Closed;
 
-const WHY: &str = "this session was started without anybody who answers";
+const WHY: &str = "this session was started without an approver";
 
 impl Office for Closed {
     fn capability(
@@ -46,7 +46,7 @@ impl Office for Closed {
         _action: Action,
         _wanted: &StillWanted<'_>,
     ) -> Result<serde_json::Value, String> {
-        Err("nobody looks after checkpoints in this session".to_owned())
+        Err("this session keeps no checkpoints".to_owned())
     }
 
     fn open_url(&self, _asker: &Asker, _url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {

@@ -1,8 +1,8 @@
-//! One packet, one message: four bytes of length (little-endian), then a JSON object of exactly that length.
+//! Frame format: one packet holds one message, four bytes of length (little-endian), then a JSON object of that length.
 //!
-//! The sockets are `SEQPACKET`, so a packet comes whole or not at all and the length only confirms it: a packet that is
-//! shorter, longer or larger than it says, or that brings descriptors nobody asked for, is an error and never the
-//! beginning of something.
+//! The sockets are `SEQPACKET`, so a packet arrives whole or not at all and the length only confirms it: a packet that
+//! is shorter, longer or larger than it says, or that carries unexpected descriptors, is an error and never the start
+//! of another message.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,15 +17,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// The version of the messages.
+/// Version of the messages.
 pub const VERSION: u64 = 1;
 
-/// The longest JSON.
+/// Maximum length of the JSON, in bytes.
 pub const MAX: usize = 64 << 10;
 
 const HEADER: usize = 4;
 
-/// Why a packet is no message.
+/// Reason a packet is not a message.
 #[derive(Debug, Error)]
 pub enum FrameError {
     #[error("the connection was closed")]
@@ -36,15 +36,15 @@ pub enum FrameError {
     TooLong,
     #[error("the frame says {stated} bytes and has {got}")]
     Length { stated: usize, got: usize },
-    #[error("the frame is no JSON: {0}")]
+    #[error("the frame is not valid JSON: {0}")]
     NotJson(serde_json::Error),
-    #[error("a message is a JSON object")]
+    #[error("a message must be a JSON object")]
     NotAnObject,
-    #[error("version {found} is not spoken here, only {VERSION}")]
+    #[error("version {found} is not supported, only {VERSION}")]
     Version { found: String },
-    #[error("a message has a type")]
+    #[error("a message must have a type")]
     NoType,
-    #[error("descriptors are not taken here")]
+    #[error("descriptors are not accepted here")]
     Descriptors,
     #[error("{}", nono_sys::errno::describe(.0))]
     Io(#[from] std::io::Error),
@@ -56,10 +56,10 @@ impl From<Errno> for FrameError {
     }
 }
 
-/// A message without its version, which was checked; it has a `type`.
+/// Message without its version, which was checked; it has a `type`.
 pub(super) type Message = Map<String, Value>;
 
-/// A value that becomes a JSON object, as a packet.
+/// Encodes a value that serialises to a JSON object as a packet.
 pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let Value::Object(fields) = serde_json::to_value(message).map_err(FrameError::NotJson)? else {
         return Err(FrameError::NotAnObject);
@@ -74,7 +74,7 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(packet)
 }
 
-/// The message in a packet.
+/// Decodes the message in a packet.
 pub(super) fn decode(packet: &[u8]) -> Result<Message, FrameError> {
     let Some((header, json)) = packet.split_first_chunk::<HEADER>() else {
         return Err(FrameError::Short { got: packet.len() });
@@ -100,25 +100,25 @@ pub(super) fn decode(packet: &[u8]) -> Result<Message, FrameError> {
     }
 }
 
-/// What somebody put in place of a version, not at full length.
+/// Shortened text of an invalid version, for the error.
 fn short(value: &Value) -> String {
     value.to_string().chars().take(20).collect()
 }
 
-/// What may come along with a packet.
+/// Descriptors that may accompany a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Along {
     Nothing,
     OneDescriptor,
 }
 
-/// The packet that waits on `socket`, and a descriptor if one may come and did. `None`: nothing has come yet. The
-/// kernel itself closes what comes without being wanted.
+/// Receives the packet that waits on `socket`, with a descriptor if one is allowed and came. `None`: nothing has
+/// arrived yet. The kernel itself closes descriptors that are not allowed.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
     along: Along,
 ) -> Result<Option<(Message, Option<OwnedFd>)>, FrameError> {
-    // One byte more than may be, to see that there was more.
+    // One byte more than the maximum, to detect a longer packet.
     let mut bytes = vec![0; HEADER + MAX + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let room = if along == Along::Nothing { &mut space[..0] } else { &mut space[..] };
@@ -145,7 +145,7 @@ pub(super) fn receive(
     Ok(Some((decode(&bytes[..got.bytes.min(bytes.len())])?, descriptor)))
 }
 
-/// Send without waiting: who does not read what was sent before does not get more.
+/// Sends without blocking: a peer that does not read its earlier messages gets no more.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     packet: &[u8],
@@ -185,17 +185,17 @@ mod tests {
             (b"\x05\0\0\0{}", "the frame says 5 bytes and has 2"),
             (b"\x02\0\0\0{}x", "the frame says 2 bytes and has 3"),
             (b"\xff\xff\xff\xff{}", "a frame has at most 65536 bytes of JSON"),
-            (b"\x02\0\0\0[]", "a message is a JSON object"),
-            (b"\x02\0\0\0{}", "version none is not spoken here, only 1"),
+            (b"\x02\0\0\0[]", "a message must be a JSON object"),
+            (b"\x02\0\0\0{}", "version none is not supported, only 1"),
         ];
         for (packet, words) in packets {
             assert_eq!(decode(packet).unwrap_err().to_string(), *words);
         }
         for (json, words) in [
-            (r#"{"version":2,"type":"x"}"#, "version 2 is not spoken here, only 1"),
-            (r#"{"version":"1","type":"x"}"#, "version \"1\" is not spoken here, only 1"),
-            (r#"{"version":1}"#, "a message has a type"),
-            (r#"{"version":1,"type":7}"#, "a message has a type"),
+            (r#"{"version":2,"type":"x"}"#, "version 2 is not supported, only 1"),
+            (r#"{"version":"1","type":"x"}"#, "version \"1\" is not supported, only 1"),
+            (r#"{"version":1}"#, "a message must have a type"),
+            (r#"{"version":1,"type":7}"#, "a message must have a type"),
         ] {
             assert_eq!(decode(&framed(json.as_bytes())).unwrap_err().to_string(), words);
         }

@@ -1,4 +1,4 @@
-//! Packets that almost are messages.
+//! Fuzzing with packets that are almost messages.
 
 use super::frame::{decode, encode};
 use super::message::{Asks, ControlRequest, Request};

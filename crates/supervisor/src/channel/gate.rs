@@ -1,5 +1,5 @@
-//! How much a channel takes: so many connections at once, so many requests a second, every id once. What is too much is
-//! refused at once and counted.
+//! Limits of a channel: connections at once, requests per second, and each id only once. What exceeds them is refused
+//! at once and counted.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use super::message::Problem;
 
-/// The measures of a channel.
+/// Limits of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub connections: usize,
     pub per_second: u32,
     pub burst: u32,
-    /// How long whoever connected may take to send a request.
+    /// Time a client may take to send its request.
     pub patience: Duration,
-    /// Requests in one session. Their ids are remembered, so there is an end.
+    /// Requests in one session. Their ids are remembered, so the number is bounded.
     pub requests: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Bounds {
     }
 }
 
-/// What came to a channel.
+/// Counts of what arrived on a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub served: u64,
@@ -57,7 +57,7 @@ impl Counts {
             Problem::Replayed => self.replayed += 1,
             Problem::UsedUp => self.used_up += 1,
             Problem::TooSlow => self.too_slow += 1,
-            // Nobody reads the counts any more.
+            // The counts are not read any more.
             Problem::Ending => {}
         }
     }
@@ -74,7 +74,7 @@ pub(super) struct Gate {
 struct State {
     open: usize,
     bucket: Bucket,
-    /// Keyed hashes of the ids, eight bytes each: whoever chose them cannot make two of them meet.
+    /// Keyed hashes of the ids, eight bytes each: a client cannot choose ids that collide.
     seen: HashSet<u64>,
     counts: Counts,
 }
@@ -91,7 +91,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more connection, for as long as the pass is held.
+    /// Admits one more connection, for as long as the pass is held.
     pub(super) fn enter(self: &Arc<Gate>) -> Result<Pass, Problem> {
         let mut state = self.state();
         let problem = if state.open >= self.bounds.connections {
@@ -106,7 +106,7 @@ impl Gate {
         Err(problem)
     }
 
-    /// An id is good once.
+    /// Registers an id; each can be used once.
     pub(super) fn first_time(&self, id: &str) -> Result<(), Problem> {
         let hash = self.hasher.hash_one(id);
         let mut state = self.state();
@@ -129,7 +129,7 @@ impl Gate {
     }
 }
 
-/// A connection that is counted.
+/// Counted connection; uncounted when dropped.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Pass(Arc<Gate>);

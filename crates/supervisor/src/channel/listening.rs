@@ -1,7 +1,7 @@
-//! A listening socket in a private folder.
+//! Listening socket in a private directory.
 //!
-//! A socket's path has 107 bytes and a state folder may be deeper, so it is bound and reached through the folder's
-//! descriptor.
+//! A socket's path holds 107 bytes and a state directory may be deeper, so the socket is bound and reached through the
+//! directory's descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,27 +14,27 @@ use rustix::net::{
     shutdown, socket_with,
 };
 
-/// The child's socket, in the session folder.
+/// Socket for the command, in the session directory.
 pub const REQUEST_SOCKET: &str = "request.sock";
 
-/// The one for `nono ps`, `inspect` and `stop`.
+/// Socket for `nono ps`, `inspect` and `stop`.
 pub const CONTROL_SOCKET: &str = "control.sock";
 
-/// How many may wait until they are accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// Bound and listening; its name is removed when it is dropped.
+/// Bound, listening socket; its name is removed when it is dropped.
 #[derive(Debug)]
 pub struct Listening {
     socket: OwnedFd,
     dir: OwnedFd,
     name: &'static str,
-    /// Device and inode, by which a connection to it is recognised whatever path led there.
+    /// Device and inode, which identify it whatever path led there.
     pub(super) identity: (u64, u64),
 }
 
 impl Listening {
-    /// Listen in `dir`, which nobody else can enter.
+    /// Listens in `dir`, which no other user can enter.
     pub fn bind(dir: &Path, name: &'static str) -> io::Result<Listening> {
         let dir = open_dir(dir)?;
         let socket = new_socket(SocketFlags::NONBLOCK)?;
@@ -45,7 +45,7 @@ impl Listening {
         Ok(Listening { socket, dir, name, identity: (stat.st_dev, stat.st_ino) })
     }
 
-    /// The next connection that waits.
+    /// Accepts the next waiting connection.
     pub(super) fn accept(&self) -> io::Result<Option<OwnedFd>> {
         match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(connection) => Ok(Some(connection)),
@@ -54,16 +54,16 @@ impl Listening {
         }
     }
 
-    /// Connect somebody else's socket to this one.
+    /// Connects a socket of another process to this one.
     pub(super) fn connect(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         Ok(connect(socket, &address(self.dir.as_fd(), self.name)?)?)
     }
 }
 
 impl Listening {
-    /// Nobody connects any more; what waits in the queue is refused.
+    /// Stops listening; connections that wait in the queue are refused.
     pub(super) fn close(&self) {
-        // A socket that listens can be shut down; its name goes with its folder at the latest.
+        // A listening socket can be shut down; its name goes with its directory at the latest.
         let _ = shutdown(&self.socket, Shutdown::Both);
         let _ = unlinkat(&self.dir, self.name, AtFlags::empty());
     }
@@ -93,7 +93,7 @@ fn address(dir: BorrowedFd<'_>, name: &str) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))?)
 }
 
-/// A socket that is connected to the one at `path`. It does not wait: a channel whose queue is full is not answering.
+/// Socket connected to the one at `path`. It does not wait: a channel whose queue is full counts as not answering.
 pub(super) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket(SocketFlags::NONBLOCK)?;
     match SocketAddrUnix::new(path) {

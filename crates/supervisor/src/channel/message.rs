@@ -1,4 +1,4 @@
-//! What is said on the two channels. Field names are stable; paths are lossless (`nono_policy::path_serde`).
+//! Messages of the two channels. Field names are stable; paths are lossless (`nono_policy::path_serde`).
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::frame::Message;
 use super::gate::Counts;
 use crate::report::MediationReport;
 
-/// From inside the sandbox.
+/// Request from inside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -33,7 +33,7 @@ pub enum Request {
     RestoreRequest {
         id: String,
         snapshot: u64,
-        /// All, if there are none.
+        /// Paths to restore; empty means all.
         #[serde(default)]
         paths: Vec<LosslessPath>,
     },
@@ -41,12 +41,12 @@ pub enum Request {
         id: String,
         url: String,
     },
-    /// About the checkpoints of a project.
+    /// Request about the checkpoints of a project.
     HistoryRequest {
         id: String,
         action: Box<Action>,
     },
-    /// Whether somebody said no to this in the session. Nobody is asked.
+    /// Whether this access was denied by an answer in the session. It does not ask the user.
     RefusalRequest {
         id: String,
         #[serde(with = "nono_policy::path_serde")]
@@ -55,7 +55,7 @@ pub enum Request {
     },
 }
 
-/// From outside.
+/// Request from outside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControlRequest {
@@ -63,7 +63,7 @@ pub enum ControlRequest {
     Stop { id: String },
 }
 
-/// A path in a list.
+/// Path in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LosslessPath(#[serde(with = "nono_policy::path_serde")] pub PathBuf);
@@ -75,9 +75,9 @@ pub enum Response {
     CapabilityResponse {
         id: String,
         granted: bool,
-        /// Allowed from the start: no descriptor comes, the program can open it itself.
+        /// Allowed by the policy: no descriptor is sent, since the program can open it itself.
         already_open: bool,
-        /// Which of the descriptors that came along it is: the first, or none came.
+        /// Index of the descriptor among those sent along: always the first, or `None` if none was sent.
         proxy_fd: Option<u32>,
         by: Option<String>,
         reason: Option<String>,
@@ -100,13 +100,13 @@ pub enum Response {
     },
     HistoryResponse {
         id: String,
-        /// What the action answers, if there is no error.
+        /// Answer to the action, if there is no error.
         answer: Value,
         error: Option<String>,
     },
     RefusalResponse {
         id: String,
-        /// Who said no.
+        /// Approver that denied it.
         by: Option<String>,
     },
     StatusResponse {
@@ -118,73 +118,73 @@ pub enum Response {
         stopping: bool,
     },
     Error {
-        /// Of the request, where it could be read.
+        /// Id of the request, where it could be read.
         id: Option<String>,
         error: Problem,
         message: String,
     },
 }
 
-/// Why a request was not even considered.
+/// Reason a request was rejected before it was considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Problem {
     Malformed,
-    /// Whoever asks has no business here.
+    /// The client is another user, or on the wrong side of the sandbox.
     Stranger,
     TooManyConnections,
     TooFast,
     Replayed,
-    /// The session has had all the requests it gets.
+    /// The session has reached its maximum number of requests.
     UsedUp,
     TooSlow,
     Ending,
 }
 
-/// What does not change while a session runs; also the `session.json` of its folder.
+/// Facts that do not change while a session runs; also the `session.json` of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
     pub id: String,
     pub name: Option<String>,
-    /// Of the supervisor.
+    /// Process id of the supervisor.
     pub pid: u32,
     pub started: String,
     pub command: Vec<String>,
     #[serde(with = "nono_policy::path_serde")]
     pub workdir: PathBuf,
     pub strategy: String,
-    /// Grants it began with.
+    /// Number of grants it began with.
     pub grants: usize,
-    /// The session that `nono rollback` knows, if the run is tracked.
+    /// Session id for `nono rollback`, if the run is tracked.
     pub rollback: Option<String>,
 }
 
-/// A running session, now.
+/// State of a running session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     #[serde(flatten)]
     pub session: SessionInfo,
-    /// Questions that wait for an answer.
+    /// Requests that wait for an answer.
     pub questions_waiting: u64,
-    /// Grants that were made while it ran.
+    /// Grants made while it ran.
     pub expansions: u64,
-    /// As much of it as a message holds.
+    /// Report of the mediator, cut to what a message holds.
     pub mediation: MediationReport,
     pub requests: Counts,
 }
 
-/// Why a message is no request.
+/// Reason a message is not a valid request.
 #[derive(Debug, Error)]
 pub(super) enum RequestError {
     #[error("{0}")]
     Fields(#[from] serde_json::Error),
-    #[error("an id has between 1 and {ID} bytes")]
+    #[error("an id must have between 1 and {ID} bytes")]
     Id,
-    #[error("a reason has at most {REASON} bytes")]
+    #[error("a reason must have at most {REASON} bytes")]
     Reason,
-    #[error("a request names at most {TARGETS} paths")]
+    #[error("a request must name at most {TARGETS} paths")]
     Targets,
-    #[error("a path is absolute, has at most {PATH} bytes, and none of them is 0")]
+    #[error("a path must be absolute, with at most {PATH} bytes and no NUL")]
     Path,
 }
 
@@ -193,12 +193,12 @@ const REASON: usize = 1024;
 const PATH: usize = 4095;
 const TARGETS: usize = 512;
 
-/// What every request has.
+/// Common part of all requests.
 pub(super) trait Asks: DeserializeOwned {
-    /// Chosen by whoever asks, once.
+    /// Id chosen by the client; each can be used once.
     fn id(&self) -> &str;
 
-    /// Everything that a type alone does not hold.
+    /// Checks everything the types alone do not guarantee.
     fn check(&self) -> Result<(), RequestError>;
 
     fn read(message: Message) -> Result<Self, RequestError> {
@@ -233,7 +233,7 @@ impl Asks for Request {
             Request::RestoreRequest { paths, .. } => {
                 paths.iter().try_for_each(|LosslessPath(path)| check_path(path))
             }
-            // Whoever opens it knows what an address is.
+            // The code that opens it checks the address.
             Request::UrlRequest { .. } => Ok(()),
             Request::HistoryRequest { action, .. } => check_action(action),
             Request::RefusalRequest { path, .. } => check_path(path),

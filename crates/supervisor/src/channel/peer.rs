@@ -1,9 +1,9 @@
-//! Who is at the other end: inside the sandbox or outside it.
+//! Identification of the peer: inside the sandbox or outside it.
 //!
-//! The kernel names the process that connected. Whether it belongs to the command is told by its parents, up to the
-//! sandbox's init, which whatever the command leaves behind is given to. Pids are used again, so every parent must have
-//! started before its child, and the process must still be the one that connected when the walk is over. Whatever cannot
-//! be found out is refused on both channels.
+//! The kernel names the process that connected. Whether it belongs to the command follows from its parents, up to the
+//! sandbox's init, which also adopts the command's orphans. Pids are reused, so every parent must have started before
+//! its child, and the process must still be the one that connected when the walk is over. A peer that cannot be
+//! identified is refused on both channels.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,29 +17,29 @@ use thiserror::Error;
 
 use crate::approval::Asker;
 
-/// Why somebody is not talked to.
+/// Reason a peer is refused.
 #[derive(Debug, Error)]
 pub(super) enum Stranger {
     #[error("this channel belongs to another user")]
     User,
-    #[error("your process cannot be seen from here")]
+    #[error("your process is not visible to the supervisor")]
     Unseen,
-    #[error("this channel is for what runs inside the sandbox")]
+    #[error("this channel is only for processes inside the sandbox")]
     Outside,
-    #[error("this channel is not for what runs inside the sandbox")]
+    #[error("this channel is only for processes outside the sandbox")]
     Inside,
-    #[error("your process has ended, or its parents cannot be told")]
+    #[error("your process has ended, or its parents are not known")]
     Gone,
 }
 
-/// Where whoever connects has to be.
+/// Side of the sandbox a peer must be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Inside,
     Outside,
 }
 
-/// Who connected, if they are on that side of the sandbox whose init is `init`.
+/// Identifies the process that connected, if it is on that side of the sandbox whose init is `init`.
 pub(super) fn check(socket: BorrowedFd<'_>, side: Side, init: u32) -> Result<Asker, Stranger> {
     let found = peer(socket).map_err(|_| Stranger::Gone)?;
     if found.uid != process::uid() {
@@ -51,7 +51,7 @@ pub(super) fn check(socket: BorrowedFd<'_>, side: Side, init: u32) -> Result<Ask
     let handle = handle(socket, pid)?;
     let inside = descends(found.pid, init).ok_or(Stranger::Gone)?;
     let asker = asker(found.pid);
-    // Until here it was the same process: a pid is not used again while it lives.
+    // Up to here it was the same process: a pid is not reused while the process lives.
     if has_ended(&handle) {
         return Err(Stranger::Gone);
     }
@@ -62,8 +62,8 @@ pub(super) fn check(socket: BorrowedFd<'_>, side: Side, init: u32) -> Result<Ask
     }
 }
 
-/// The process itself, not its number. Kernels before 6.5 cannot tell which one connected: there it is whoever has the
-/// number now.
+/// Handle of the process itself, not its pid. Kernels before 6.5 cannot tell which process connected: there it is the
+/// one that has the pid now.
 fn handle(socket: BorrowedFd<'_>, pid: Pid) -> Result<OwnedFd, Stranger> {
     match peer_pidfd(socket) {
         Ok(Some(handle)) => Ok(handle),
@@ -79,13 +79,13 @@ fn has_ended(handle: &OwnedFd) -> bool {
     }
 }
 
-/// More parents than that are no honest family.
+/// Longest chain of parents that is followed.
 const GENERATIONS: usize = 4096;
 
-/// A parent that ends during the walk breaks it; its children have another one then.
+/// Number of walks tried. A parent that ends during a walk breaks it; its children have another parent then.
 const ATTEMPTS: usize = 5;
 
-/// Whether `pid` is `init` or below it; `None` where that cannot be told.
+/// Whether `pid` is `init` or below it; `None` where that is not known.
 fn descends(pid: u32, init: u32) -> Option<bool> {
     (0..ATTEMPTS).find_map(|_| walk(pid, init).ok())
 }
@@ -102,7 +102,7 @@ fn walk(pid: u32, init: u32) -> io::Result<bool> {
         }
         let above = Family::of(family.parent)?;
         if above.started > family.started {
-            return Err(io::Error::other("a number that was used again"));
+            return Err(io::Error::other("a reused pid"));
         }
         (at, family) = (family.parent, above);
     }
@@ -117,7 +117,7 @@ struct Family {
 impl Family {
     fn of(pid: u32) -> io::Result<Family> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let unreadable = || io::Error::other("/proc is not what it was");
+        let unreadable = || io::Error::other("unexpected format of /proc/PID/stat");
         // The name in parentheses may contain anything, so count from its end.
         let (_, rest) = stat.rsplit_once(')').ok_or_else(unreadable)?;
         let mut fields = rest.split_ascii_whitespace().skip(1);
@@ -128,12 +128,12 @@ impl Family {
     }
 }
 
-/// What runs there, as far as `/proc` says.
+/// Program that runs as `pid`, as far as `/proc` says.
 pub(super) fn asker(pid: u32) -> Asker {
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
     let name =
         || std::fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| PathBuf::from(name.trim_end()));
-    // Of a process that hides it the number is enough; it is shown, nothing depends on it.
+    // For a process that hides its name the pid is enough: it is only shown.
     Asker { program: program.or_else(|_| name()).unwrap_or_default(), pid }
 }
 

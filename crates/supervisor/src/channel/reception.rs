@@ -1,4 +1,4 @@
-//! The thread behind both sockets, and the connections that are made on behalf of the command.
+//! Thread that accepts on both sockets, and connections made for the command by the supervisor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,13 +20,13 @@ use crate::approval::Asker;
 use crate::mediate::behalf::RequestDoor;
 use crate::report::Office;
 
-/// One channel.
+/// One channel: its socket, its limits, and the side its clients are on.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) side: Side,
     pub(super) gate: Arc<Gate>,
     listening: Listening,
-    /// Held while connections are accepted: what is connected on behalf is accepted by whoever connected it.
+    /// Held while connections are accepted: a connection made for the command is accepted by the thread that made it.
     accepting: Mutex<()>,
 }
 
@@ -45,17 +45,17 @@ impl Desk {
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 pub(super) struct Hall {
     pub(super) office: Arc<dyn Office>,
     pub(super) info: SessionInfo,
-    /// The sandbox's init, as seen from here.
+    /// Pid of the sandbox's init in the supervisor's pid namespace.
     pub(super) init: u32,
     request: Option<Arc<Desk>>,
     control: Option<Arc<Desk>>,
     closing: OwnedFd,
     stop: OwnedFd,
-    /// Connections that are being served.
+    /// Number of connections being served.
     busy: Mutex<usize>,
     left: Condvar,
 }
@@ -66,7 +66,7 @@ impl Hall {
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        // What cannot be found out is taken for an end.
+        // An error counts as the end.
         wait::poll(&[Some((self.closing(), false))], Some(Duration::ZERO)).map_or(true, |ready| ready[0])
     }
 
@@ -82,7 +82,7 @@ impl Hall {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serve a connection in a thread of its own, or refuse it at once.
+    /// Serves a connection in a thread of its own, or refuses it at once.
     fn admit(self: &Arc<Hall>, desk: &Arc<Desk>, connection: OwnedFd, known: Option<Asker>) {
         let pass = match desk.gate.enter() {
             Ok(pass) => pass,
@@ -101,17 +101,17 @@ impl Hall {
             let _pass = pass;
             serve(&here.0, &served, &connection, known);
         };
-        // No thread can be had: the connection is dropped, which is a refusal too.
+        // No thread can be started: the connection is dropped, which is a refusal too.
         if thread::Builder::new().name("nono-request".to_owned()).stack_size(STACK).spawn(serving).is_err() {
             desk.gate.count(Problem::TooManyConnections);
         }
     }
 }
 
-/// Serving a connection is no deep matter.
+/// Stack size of a serving thread, which needs little.
 const STACK: usize = 512 << 10;
 
-/// Counts one thread as long as it serves.
+/// Counts one thread for as long as it serves.
 struct Here(Arc<Hall>);
 
 impl Drop for Here {
@@ -122,11 +122,11 @@ impl Drop for Here {
 }
 
 fn ring(bell: &OwnedFd) {
-    // Only a bell that was rung 2^64 times refuses.
+    // Fails only when the counter is full, and then it is readable anyway.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
 }
 
-/// Both channels, served until this value is dropped; their sockets go with it.
+/// Both channels, served until this value is dropped; their sockets are removed with it.
 pub struct Reception {
     hall: Arc<Hall>,
     thread: Option<JoinHandle<()>>,
@@ -138,14 +138,14 @@ impl std::fmt::Debug for Reception {
     }
 }
 
-/// How long those that are being served may still take once the session has ended.
+/// Time that connections being served may still take once the session has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long to wait where a connection cannot be accepted for lack of descriptors.
+/// Pause where a connection cannot be accepted for lack of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 impl Reception {
-    /// Serve `channels` for the sandbox whose init is `init`, and let `office` decide.
+    /// Serves `channels` for the sandbox whose init is `init`; `office` decides.
     pub fn open(channels: Channels, office: Arc<dyn Office>, init: u32) -> io::Result<Reception> {
         let Channels { request, control, info, bounds } = channels;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -166,17 +166,17 @@ impl Reception {
         Ok(Reception { hall, thread: Some(thread) })
     }
 
-    /// Readable once somebody wants the command to end.
+    /// Descriptor that becomes readable once a client asks for the command to stop.
     pub fn stop_wanted(&self) -> BorrowedFd<'_> {
         self.hall.stop.as_fd()
     }
 
-    /// For whoever makes the command's connections on its behalf.
+    /// Handle for connecting the command's sockets to the request channel on its behalf.
     pub fn door(&self) -> Door {
         Door(self.hall.clone())
     }
 
-    /// What came to the request channel.
+    /// Counts of the request channel.
     pub fn request_counts(&self) -> Counts {
         self.hall.request_counts()
     }
@@ -186,11 +186,11 @@ impl Drop for Reception {
     fn drop(&mut self) {
         ring(&self.hall.closing);
         if let Some(thread) = self.thread.take() {
-            // It cannot be helped here that it panicked; it serves nobody any more either way.
+            // A panic of that thread changes nothing here: it serves no connection any more either way.
             let _ = thread.join();
         }
-        // Who waits for a frame has heard the bell; who waits for the office is left to it after a while, with a
-        // connection that nobody reads.
+        // Threads that wait for a frame see `closing`; those that wait for a decision are left behind after a while,
+        // with a connection whose other end is gone.
         let busy = self.hall.busy();
         let _ = self.hall.left.wait_timeout_while(busy, LAST_WORDS, |busy| *busy > 0);
         for desk in [&self.hall.request, &self.hall.control].into_iter().flatten() {
@@ -199,7 +199,7 @@ impl Drop for Reception {
     }
 }
 
-/// Accept until the session ends.
+/// Accepts connections until the session ends.
 fn receive(hall: &Arc<Hall>) {
     let desks = [&hall.request, &hall.control];
     loop {
@@ -214,10 +214,10 @@ fn receive(hall: &Arc<Hall>) {
             let Some(desk) = desk else { continue };
             match desk.accept() {
                 Ok(Some(connection)) => hall.admit(desk, connection, None),
-                // Somebody else took it, or it was given up.
+                // Another thread accepted it, or the client gave up.
                 Ok(None) => {}
                 Err(_) => {
-                    // What waits goes on waiting; only this must not spin.
+                    // Waiting connections go on waiting; the loop must not spin.
                     let _ = wait::poll(&fds[..1], Some(OUT_OF_DESCRIPTORS));
                 }
             }
@@ -225,7 +225,7 @@ fn receive(hall: &Arc<Hall>) {
     }
 }
 
-/// Where connections of the command are made on its behalf. Cheap to clone, works from any thread.
+/// Connects sockets of the command on its behalf. Cheap to clone, works from any thread.
 #[derive(Clone)]
 pub struct Door(Arc<Hall>);
 
@@ -235,7 +235,7 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// More than that before one's own turn is no queue but an attack.
+/// Maximum number of connections accepted ahead of one's own; more is an attack.
 const QUEUE: usize = 512;
 
 impl Door {
@@ -244,8 +244,8 @@ impl Door {
         self.0.request.as_ref().is_some_and(|desk| desk.listening.identity == (device, inode))
     }
 
-    /// Connect `socket`, which is the asker's own, to the request channel. The kernel takes this process for the one
-    /// that connected, so the connection is picked out here, in the same turn, and served as the asker's.
+    /// Connects `socket`, which belongs to the asker, to the request channel. The kernel takes this process for the one
+    /// that connected, so the connection is picked out here, under the same lock, and served as the asker's.
     pub fn connect_for(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()> {
         let desk = self.0.request.as_ref().ok_or(io::ErrorKind::ConnectionRefused)?;
         let mut others = Vec::new();
@@ -278,7 +278,7 @@ impl RequestDoor for Door {
     }
 }
 
-/// The connection that this process has just made; those before it go to `others`.
+/// Finds the connection that this process has just made; those before it go to `others`.
 fn own_connection(desk: &Desk, others: &mut Vec<OwnedFd>) -> io::Result<OwnedFd> {
     for _ in 0..QUEUE {
         let connection = desk.listening.accept()?.ok_or(io::ErrorKind::ConnectionRefused)?;

@@ -1,4 +1,4 @@
-//! One connection, from its request to its answer.
+//! Serving of one connection, from its request to its answer.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::reception::{Desk, Hall};
 use crate::approval::Asker;
 use crate::report::{Because, MediationReport, Reply};
 
-/// An answer, the descriptor that goes with it, and what is done once it is sent.
+/// Answer, the descriptor sent with it, and whether the command is stopped once it is sent.
 struct Answer {
     response: Response,
     descriptor: Option<OwnedFd>,
@@ -28,7 +28,7 @@ impl From<Response> for Answer {
     }
 }
 
-/// Why there is no answer but an error.
+/// Rejection of a request, sent as an error.
 struct Refusal {
     id: Option<String>,
     problem: Problem,
@@ -39,12 +39,13 @@ fn refused(problem: Problem, message: &impl ToString) -> Refusal {
     Refusal { id: None, problem, message: message.to_string() }
 }
 
-/// Serve whoever is at the other end of `connection`. `known`: it was made for this program, and checked.
+/// Serves the client at the other end of `connection`. `known`: the connection was made for this program, which was
+/// checked.
 pub(super) fn serve(hall: &Hall, desk: &Desk, connection: &OwnedFd, known: Option<Asker>) {
     match answer(hall, desk, connection.as_fd(), known) {
         Ok(Answer { response, descriptor, stop }) => {
             desk.gate.served();
-            // Whoever does not read its answer does without; what was decided stays decided.
+            // A client that does not read its answer loses it; the decision stands.
             let _ =
                 encode(&response).and_then(|packet| send(connection.as_fd(), &packet, descriptor.as_ref()));
             if stop {
@@ -58,10 +59,10 @@ pub(super) fn serve(hall: &Hall, desk: &Desk, connection: &OwnedFd, known: Optio
     }
 }
 
-/// Say why not, if somebody listens.
+/// Sends the reason of a refusal.
 pub(super) fn refuse(connection: BorrowedFd<'_>, id: Option<String>, error: Problem, message: String) {
     let response = Response::Error { id, error, message };
-    // Nobody has to listen.
+    // The client may be gone.
     let _ = encode(&response).and_then(|packet| send(connection, &packet, None));
 }
 
@@ -83,7 +84,7 @@ fn answer(
     }
 }
 
-/// The one message of a connection, if it comes in time.
+/// Reads the one message of a connection, if it arrives in time.
 fn read(hall: &Hall, desk: &Desk, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
     let until = Instant::now() + desk.gate.bounds.patience;
     loop {
@@ -105,7 +106,7 @@ fn read(hall: &Hall, desk: &Desk, connection: BorrowedFd<'_>) -> Result<Message,
     }
 }
 
-/// A request that is one, and comes for the first time.
+/// Parses a request and checks that its id is new.
 fn admitted<R: Asks>(desk: &Desk, message: Message) -> Result<R, Refusal> {
     let request = R::read(message).map_err(|error| refused(Problem::Malformed, &error))?;
     let again = |problem| Refusal {
@@ -113,7 +114,7 @@ fn admitted<R: Asks>(desk: &Desk, message: Message) -> Result<R, Refusal> {
         problem,
         message: match problem {
             Problem::Replayed => "this id was used before".to_owned(),
-            _ => "this session has had all the requests it gets".to_owned(),
+            _ => "this session has reached its maximum number of requests".to_owned(),
         },
     };
     desk.gate.first_time(request.id()).map_err(again)?;
@@ -155,7 +156,7 @@ fn request(hall: &Hall, asker: &Asker, connection: BorrowedFd<'_>, request: Requ
     }
 }
 
-/// An answer that does not fit into a frame is an error.
+/// Response to a history request; an answer that does not fit into a frame is an error.
 fn history(id: String, answer: serde_json::Value, error: Option<String>) -> Response {
     let response = Response::HistoryResponse { id: id.clone(), answer, error };
     if !matches!(encode(&response), Err(FrameError::TooLong)) {
@@ -188,11 +189,11 @@ fn capability(id: String, reply: Reply) -> Answer {
     }
 }
 
-/// Who said no, if somebody did, and why.
+/// Approver that denied it, if one did, and the reason.
 fn words(because: Because) -> (Option<String>, String) {
     match because {
         Because::Policy { reason } => (None, policy_words(&reason)),
-        Because::Answered { by } => (Some(by), "somebody was asked and said no".to_owned()),
+        Because::Answered { by } => (Some(by), "the approver denied it".to_owned()),
         Because::NoAnswer { why } | Because::Failed { why } => (None, why),
         Because::TooMany => (None, "too many questions".to_owned()),
     }
@@ -229,7 +230,7 @@ fn control(hall: &Hall, request: ControlRequest) -> Answer {
     }
 }
 
-/// As much of a report as fits into a frame: half of its lists, as often as it takes.
+/// Status response cut to the size of a frame: its lists are halved until it fits.
 fn fitting(id: &str, mut status: Status) -> Response {
     loop {
         let MediationReport { refused, expansions, .. } = &status.mediation;
@@ -245,10 +246,10 @@ fn fitting(id: &str, mut status: Status) -> Response {
     }
 }
 
-/// Whoever asked has closed its end, or is gone.
+/// Whether the client has closed its end or is gone.
 fn hung_up(connection: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(&connection, PollFlags::RDHUP)];
     let now = Timespec::try_from(Duration::ZERO).ok();
-    // An error here is no connection either.
+    // An error means there is no connection either.
     poll(&mut fds, now.as_ref()).is_err() || !fds[0].revents().is_empty()
 }

@@ -1,4 +1,4 @@
-//! A cgroup for one run: made before the command starts, removed after its last process ended.
+//! Cgroup for one run: made before the command starts, removed after its last process ended.
 
 use std::fs;
 use std::io;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// `nono-<pid>-<n>`, in a folder where the kernel lets this user make one.
+/// Cgroup `nono-<pid>-<n>`, in a directory where the kernel lets this user make one.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     dir: PathBuf,
 }
 
 const NAME: &str = "nono-";
-/// How long processes that were killed may take to end.
+/// Time that killed processes may take to end.
 const END: Duration = Duration::from_secs(2);
 
 impl Cgroup {
@@ -23,29 +23,29 @@ impl Cgroup {
         sweep(parent);
         let cgroup = Cgroup { dir: make(parent)? };
         cgroup.write("memory.max", &limit.to_string())?;
-        // Where there is no swap, or none that is counted, there is nothing to set.
+        // Where there is no swap, or it is not accounted, there is nothing to set.
         match cgroup.write("memory.swap.max", "0") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => result?,
         }
-        // Everything ends, as it does where memory is added up: half a tree is no result.
+        // The whole tree is killed, as with the polled limit: half a tree is no result.
         cgroup.write("memory.oom.group", "1")?;
         Ok(cgroup)
     }
 
-    /// Move a process in, with whatever it starts from then on.
+    /// Moves a process in, with everything it starts from then on.
     pub(super) fn add(&self, pid: i32) -> io::Result<()> {
         self.write("cgroup.procs", &pid.to_string())
     }
 
-    /// Whether the kernel killed somebody because of the limit.
+    /// Whether the kernel killed a process because of the limit.
     pub(super) fn struck(&self) -> bool {
         let events = fs::read_to_string(self.dir.join("memory.events")).unwrap_or_default();
         let count = events.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse::<u64>().ok());
         count.is_some_and(|count| count > 0)
     }
 
-    /// The most that was in use; kernels before 5.19 do not tell.
+    /// Peak memory use; kernels before 5.19 do not report it.
     pub(super) fn peak(&self) -> Option<u64> {
         fs::read_to_string(self.dir.join("memory.peak")).ok()?.trim().parse().ok()
     }
@@ -73,12 +73,12 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // One that cannot be removed is empty and does nothing; the next run that has a limit tries again.
+        // One that cannot be removed is empty and does nothing; the next run with a limit tries again.
         let _ = self.remove();
     }
 }
 
-/// One run after another of the same process (a library's) needs another name.
+/// Creates the cgroup under a name that is free: one process (a library's) may have several runs.
 fn make(parent: &Path) -> io::Result<PathBuf> {
     for n in 0..1000 {
         let dir = parent.join(format!("{NAME}{}-{n}", std::process::id()));
@@ -90,14 +90,14 @@ fn make(parent: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Remove what runs that were killed have left: the kernel removes an empty one alone.
+/// Removes the cgroups of runs that were killed. `rmdir` removes empty ones only.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner =
             name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !nono_sys::process::exists(pid)) {
-            // Still in use, or somebody else's: not ours to care about.
+            // Still in use, or another user's: left alone.
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -1,4 +1,4 @@
-//! The limit on memory. (Time is held by init, the size of files and the number of processes by the kernel.)
+//! Memory limit of a run. (Time is enforced by init, file size and number of processes by the kernel.)
 
 mod cgroup;
 mod polled;
@@ -15,7 +15,7 @@ use polled::{POLL, Polled};
 use crate::mediate::Mediating;
 use crate::run::{RunError, supervising};
 
-/// Which limit ended the command.
+/// Limit that ended the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitHit {
     Time(Duration),
@@ -23,17 +23,17 @@ pub enum LimitHit {
     FileSize(u64),
 }
 
-/// How the memory limit is held.
+/// Method by which the memory limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryMethod {
-    /// By the kernel, in a cgroup.
+    /// Enforced by the kernel, in a cgroup.
     Cgroup,
-    /// What can be seen of all processes, added up this often; the kernel holds a far higher one per process.
+    /// Visible memory of all processes, added up this often; the kernel enforces a far higher limit per process.
     Polled(Duration),
 }
 
 impl MemoryMethod {
-    /// How the limit of a blueprint will be held, if it has one.
+    /// Method for the memory limit of a blueprint, if it has one.
     pub fn of(blueprint: &Blueprint) -> Option<MemoryMethod> {
         blueprint.memory.as_ref().map(|hold| match hold {
             MemoryHold::Cgroup { .. } => MemoryMethod::Cgroup,
@@ -42,7 +42,7 @@ impl MemoryMethod {
     }
 }
 
-/// Holds the limit while the command runs.
+/// Enforces the limit while the command runs.
 #[derive(Debug)]
 pub(crate) struct Watch {
     limit: u64,
@@ -57,7 +57,7 @@ enum How {
 }
 
 impl Watch {
-    /// For a command that was not started yet: everything it starts belongs to what is held.
+    /// Sets the limit up for a command that was not started yet, so that everything it starts is included.
     pub(crate) fn new(blueprint: &Blueprint, launched: &Launched) -> Result<Watch, RunError> {
         let (Some(limit), Some(hold)) = (blueprint.limits.memory, &blueprint.memory) else {
             return Ok(Watch { limit: 0, how: How::Unlimited });
@@ -74,12 +74,12 @@ impl Watch {
         Ok(Watch { limit, how })
     }
 
-    /// How long the loop may sleep.
+    /// Longest time the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         matches!(self.how, How::Polled(_)).then_some(POLL)
     }
 
-    /// Look, where that is how it is held.
+    /// Measures the memory, where the limit is enforced by polling.
     pub(crate) fn check(
         &mut self,
         launched: &Launched,
@@ -90,14 +90,14 @@ impl Watch {
         Ok((seen > self.limit).then_some(LimitHit::Memory { limit: self.limit, seen }))
     }
 
-    /// What init counted.
+    /// Takes over init's count of pages.
     pub(crate) fn counted(&mut self, pages: i32) {
         if let How::Polled(polled) = &mut self.how {
             polled.counted(pages);
         }
     }
 
-    /// Whether the kernel ended the command for it. To be asked when everything is over.
+    /// Limit for which the kernel ended the command, if it did. Valid once everything is over.
     pub(crate) fn struck(&self) -> Option<LimitHit> {
         match &self.how {
             How::Held(cgroup) => cgroup

@@ -1,9 +1,10 @@
-//! Memory, added up from what `/proc`, init and the kernel's list of sockets tell.
+//! Memory use, added up from `/proc`, init's counts and the kernel's list of sockets.
 //!
-//! Resident pages are not all: what is shared can be dropped from a process's own count and stay (`MADV_DONTNEED`), and
-//! segments, `/dev/shm`, queues and buffers of sockets belong to no process at all. Not seen: pipes, buffers of TCP and UDP
+//! Resident pages are not all: shared pages can be dropped from a process's own count and stay (`MADV_DONTNEED`), and
+//! segments, `/dev/shm`, queues and socket buffers belong to no process at all. Not seen: pipes, buffers of TCP and UDP
 //! (which the kernel bounds for the whole machine), the kernel's own records of open files, and unix sockets where the
-//! network is the host's. `memfd_create` is closed by the filter: such a file can be in flight, where nobody sees it.
+//! network is the host's. `memfd_create` is closed by the filter: such a file could be in flight, where it is in no
+//! list.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,36 +16,36 @@ use nono_sys::launch::Launched;
 
 use crate::mediate::Mediating;
 
-/// How often memory is added up.
+/// Interval at which memory is added up.
 pub(super) const POLL: Duration = Duration::from_millis(20);
-/// Every how many times what takes longer is looked at.
+/// Every how many polls the slow measurements are made.
 const SELDOM: u32 = 5;
 const PAGE: u64 = 4096;
 
 #[derive(Debug)]
 pub(super) struct Polled {
     init: i32,
-    /// The command has a network of its own: every unix socket there is one of its own.
+    /// Whether the command has a network of its own: every unix socket there belongs to it.
     own_network: bool,
     turn: u32,
-    /// What init counted: System V segments and queues, and `/dev/shm`.
+    /// Bytes counted by init: System V segments and queues, and `/dev/shm`.
     counted: u64,
-    /// Init was asked, and has not answered yet.
+    /// Whether init was asked and has not answered yet.
     asked: bool,
     slow: Slow,
 }
 
-/// What is looked at now and then.
+/// Measurements made only now and then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slow {
-    /// Shared memory without a name, by its size.
+    /// Anonymous shared memory, by its size.
     shared: u64,
-    /// Page tables, and what was swapped out.
+    /// Page tables and swapped-out pages.
     unmapped: u64,
     sockets: u64,
 }
 
-/// Pages of one process, from its `statm`.
+/// Page counts of one process, from its `statm`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pages {
     size: u64,
@@ -63,7 +64,7 @@ impl Polled {
         self.counted = u64::from(pages.unsigned_abs()) * PAGE;
     }
 
-    /// Bytes in use. A process that ends while we look counts as nothing.
+    /// Bytes in use. A process that ends during the measurement counts as nothing.
     pub(super) fn look(&mut self, launched: &Launched, mediator: Option<&Mediating>) -> io::Result<u64> {
         if !self.asked {
             self.asked = launched.control.measure()?;
@@ -79,7 +80,8 @@ impl Polled {
     }
 }
 
-/// What is mapped is counted by its processes, and what is not by its kind; nothing is counted twice.
+/// Sum of all kinds. Mapped memory is counted by its processes and unmapped memory by its kind; nothing is counted
+/// twice.
 fn sum(processes: impl Iterator<Item = Pages>, counted: u64, slow: Slow) -> u64 {
     let (own, shared) = processes.fold((0, 0), |(own, shared), pages| {
         (own + pages.resident.saturating_sub(pages.shared), shared + pages.shared)
@@ -108,7 +110,7 @@ fn slow(processes: &[(i32, Pages)]) -> Slow {
     let mut unmapped = 0;
     for (pid, pages) in processes {
         unmapped += parse_status(&read(pid, "status"));
-        // What is neither private nor resident: worth a look at the list.
+        // Neither private nor resident: its mappings are read.
         if pages.size.saturating_sub(pages.data) > pages.resident {
             parse_maps(&read(pid, "maps"), &mut sizes);
         }
@@ -116,14 +118,14 @@ fn slow(processes: &[(i32, Pages)]) -> Slow {
     Slow { shared: sizes.values().sum(), unmapped, sockets: 0 }
 }
 
-/// Bytes of page tables and of what was swapped out.
+/// Bytes of page tables and swapped-out pages.
 fn parse_status(text: &str) -> u64 {
     let kib = |line: &str| line.strip_suffix("kB")?.trim().parse::<u64>().ok();
     let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).and_then(kib).unwrap_or(0);
     (of("VmPTE:") + of("VmSwap:")) * 1024
 }
 
-/// The size of each shared mapping without a file, by its number.
+/// Adds the size of each shared mapping without a file, by its inode.
 fn parse_maps(text: &str, sizes: &mut HashMap<u64, u64>) {
     let shared = text.lines().filter(|line| line.ends_with("/dev/zero (deleted)"));
     for (inode, end) in shared.filter_map(parse_mapping) {
@@ -132,7 +134,7 @@ fn parse_maps(text: &str, sizes: &mut HashMap<u64, u64>) {
     }
 }
 
-/// The number of what is mapped, and up to where.
+/// Inode of a mapping, and the offset at which it ends.
 fn parse_mapping(line: &str) -> Option<(u64, u64)> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!(
             sum([process].into_iter(), 200 * PAGE, slow),
             (60 + 210 + 3) * PAGE,
-            "not mapped by anybody"
+            "not mapped by any process"
         );
     }
 

@@ -1,10 +1,10 @@
 //! Closed files under other names.
 //!
-//! A file with several names is looked for in what is closed before anybody is asked about it: a person who is shown
-//! `~/backup/key` does not see that it is `~/.ssh/id_rsa`. The names below a closed folder are gathered when the first such
-//! file comes up, and again when they have become old; so many and no more, since a folder may hold anything. A link that
-//! was made a moment ago, or beyond that number, is a file like any other: it is asked about, never simply opened.
-//! (The command cannot make one: its mounts and Landlock are between it and what is closed.)
+//! A file with several names is looked up among the closed files before the user is asked about it: a person who is
+//! shown `~/backup/key` does not see that it is `~/.ssh/id_rsa`. The names below a closed directory are collected when
+//! the first such file comes up, and again when they are too old; their number is bounded, since a directory may hold
+//! anything. A link made a moment ago, or beyond that bound, is a file like any other: it is asked about, never simply
+//! opened. (The command cannot make one: its mounts and Landlock are between it and the closed files.)
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::MetadataExt;
@@ -16,9 +16,9 @@ use nono_policy::{AccessMode, DeniedReason, PathKind, QueryResult, ResolvedPolic
 
 use super::resolve::Identity;
 
-/// Entries that are looked at, over all closed folders together.
+/// Maximum number of entries examined, over all closed directories together.
 const MOST: usize = 20_000;
-/// How old the names may become.
+/// Maximum age of the collected names.
 const FRESH: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Aliases {
         Aliases { closed: closed.chain(own).collect(), known: Mutex::default() }
     }
 
-    /// Why a file with several names is closed, if one of them is.
+    /// Reason a file with several names is closed, if one of them is.
     pub(super) fn reason(&self, identity: Identity) -> Option<DeniedReason> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|(at, _)| at.elapsed() > FRESH) {
@@ -51,7 +51,7 @@ impl Aliases {
     fn gather(&self) -> HashMap<Identity, DeniedReason> {
         let mut found = HashMap::new();
         let mut left = MOST;
-        // Wide before deep, all of them side by side: one large folder does not keep the others from being seen.
+        // Breadth first over all of them: one large directory does not keep the others from being seen.
         let mut waiting: VecDeque<_> = self.closed.iter().map(|(path, why)| (path.clone(), why)).collect();
         while let Some((path, why)) = waiting.pop_front() {
             if left == 0 {
@@ -69,7 +69,7 @@ impl Aliases {
     }
 }
 
-/// What cannot be looked at has no name that the user could have given it elsewhere.
+/// Examines a path. One that cannot be examined has no name that the user could have given it elsewhere.
 fn look(path: &Path, see: impl FnOnce(&std::fs::Metadata)) {
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         see(&meta);

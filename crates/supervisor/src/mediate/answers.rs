@@ -1,7 +1,7 @@
-//! What was answered in this session, so that nothing is asked twice.
+//! Answers given in this session, so that nothing is asked twice.
 //!
-//! Kept by resolved path, as a person understands an answer. It is looked up only for objects that are pinned and that
-//! no closed path contains; see `clerk.rs`.
+//! Kept by resolved path, as a person understands an answer. They are looked up only for objects that are pinned and
+//! that no closed path contains; see `clerk.rs`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::call::access;
 use crate::approval::{Answer, Scope, Verdict};
 use crate::report::Expansion;
 
-/// What is known about a path and an access.
+/// Known answer for a path and an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
     Granted { by: String },
@@ -20,7 +20,7 @@ pub(super) enum Answered {
 }
 
 impl Answered {
-    /// The same answer, for a question that was put before it was given.
+    /// The same answer, for a request made before it was given.
     pub(super) fn into_answer(self) -> Answer {
         match self {
             Answered::Granted { by } => Answer::new(Verdict::Allow(Scope::Once), by),
@@ -29,7 +29,7 @@ impl Answered {
     }
 }
 
-/// More paths than a person answers in a session; beyond it answers hold for their one call.
+/// Maximum number of paths remembered; beyond it answers hold for their one call.
 const MOST: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -39,15 +39,15 @@ pub(super) struct Answers {
     denied: HashMap<(PathBuf, u8), String>,
     never: Vec<(PathBuf, String)>,
     expansions: Vec<Expansion>,
-    /// Where those of a path are in the list.
+    /// Indices in `expansions`, by path.
     noted: HashMap<PathBuf, Vec<usize>>,
 }
 
-/// What an answer opens.
+/// Grant that an answer makes.
 fn made(path: &Path, is_dir: bool, rights: u8, folder: Option<&Path>, scope: Scope, by: String) -> Expansion {
     let (path, is_dir, scope) = match (scope, folder) {
         (Scope::Directory, Some(folder)) => (folder, true, scope),
-        // Too wide a folder: the answer holds for what was shown.
+        // Too wide a directory: the answer holds for the object shown.
         (Scope::Directory, None) => (path, is_dir, Scope::Session),
         _ => (path, is_dir, scope),
     };
@@ -55,7 +55,7 @@ fn made(path: &Path, is_dir: bool, rights: u8, folder: Option<&Path>, scope: Sco
 }
 
 impl Answers {
-    /// Whether `rights` on `path` were answered about. A refusal goes before a wider grant.
+    /// Answer for `rights` on `path`, if there is one. A denial wins over a wider grant.
     pub(super) fn look_up(&self, path: &Path, rights: u8) -> Option<Answered> {
         if let Some((_, by)) = self.never.iter().find(|(never, _)| is_within(path, never)) {
             return Some(Answered::Denied { by: by.clone() });
@@ -70,7 +70,7 @@ impl Answers {
         self.denied.get(&(path.to_owned(), rights)).map(|by| Answered::Denied { by: by.clone() })
     }
 
-    /// Who refused this, or a part of it.
+    /// Approver that denied this access or a part of it.
     pub(super) fn refused_by(&self, path: &Path, wanted: AccessMode) -> Option<String> {
         let never = self.never.iter().find(|(never, _)| is_within(path, never)).map(|(_, by)| by);
         let refused = self.denied.iter().find(|((denied, rights), _)| {
@@ -80,7 +80,7 @@ impl Answers {
         never.or(refused.map(|(_, by)| by)).cloned()
     }
 
-    /// Keep an answer. `folder` is what a grant for a directory covers, if it may be given at all.
+    /// Remembers an answer. `folder` is what a grant for a directory covers, if it may be given at all.
     pub(super) fn keep(
         &mut self,
         path: &Path,
@@ -113,7 +113,7 @@ impl Answers {
         match scope {
             Scope::Once => {}
             Scope::Directory => {
-                // Those who waited together are answered one after another.
+                // Waiters for the same answer are answered one after another.
                 if !self.folders.iter().any(|(folder, given, _)| *folder == path && *given == rights) {
                     self.folders.push((path, rights, by));
                 }
@@ -125,7 +125,7 @@ impl Answers {
         }
     }
 
-    /// An answer that is given anew each time is only reported: what gave it may change its mind.
+    /// Reports an answer without remembering it: one that is computed anew each time may change.
     pub(super) fn report(
         &mut self,
         path: &Path,
@@ -139,7 +139,7 @@ impl Answers {
         }
     }
 
-    /// False, if there are too many.
+    /// Adds a grant to the report; false if there are too many.
     fn note(&mut self, made: Expansion) -> bool {
         if self.expansions.len() >= MOST {
             return false;

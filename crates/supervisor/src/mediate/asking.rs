@@ -1,4 +1,4 @@
-//! Putting questions, one at a time, and doing what the answers say.
+//! Puts requests to the approver, one at a time, and carries out the answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -19,14 +19,14 @@ use crate::stage::Lease;
 use crate::urls::{self, Urls};
 
 impl Shared {
-    /// Until it is over.
+    /// Asks until the session is over.
     pub(super) fn ask_in_turn(&self) {
         while let Some(pending) = self.questions.next() {
             let answer = self.put_to_somebody(&pending);
             let joined = self.questions.answered();
             let Pending { folder, mut waiters, .. } = pending;
             if matches!(answer, Err(ApprovalError::Withdrawn)) {
-                // Who came first is gone; for those who came after, it was not answered.
+                // The first waiter is gone; for those that joined later it was not answered.
                 for waiter in joined {
                     self.consider(waiter);
                 }
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// What is not answered is denied; that nobody could be asked is worth a record of its own.
+    /// Records that no answer could be had, which is a denial with an entry of its own.
     fn note_failure(&self, error: &ApprovalError) {
         match error {
             ApprovalError::Failed { backend, why } => self.journal.backend_failed(backend, why),
@@ -59,7 +59,7 @@ impl Shared {
         if !surroundings.still_wanted() {
             return Err(ApprovalError::Withdrawn);
         }
-        // An answer given since it was put may have settled it.
+        // An answer given since may have settled it.
         if let Some(first) = pending.waiters.first()
             && let Some(answered) = self.answers().look_up(&first.path, first.rights)
         {
@@ -84,7 +84,7 @@ impl Shared {
         backend.decide(question, surroundings)
     }
 
-    /// A restore happens only if somebody agrees, each time anew.
+    /// Asks for approval of a restore, each time anew.
     pub(super) fn agree_to_restore(
         &self,
         asker: &Asker,
@@ -97,7 +97,7 @@ impl Shared {
         self.agree(&**backend, asker, subject, paths, wanted)
     }
 
-    /// The same for a restore of a project to a checkpoint.
+    /// Asks for approval of a restore of a project to a checkpoint.
     pub(super) fn agree_to_checkpoint(
         &self,
         history: &History,
@@ -108,7 +108,7 @@ impl Shared {
         let paths = match &subject {
             Subject::RestoreCheckpoint { project, paths, .. } if paths.is_empty() => vec![project.clone()],
             Subject::RestoreCheckpoint { paths, .. } => paths.clone(),
-            _ => return Err("this is no restore of a checkpoint".to_owned()),
+            _ => return Err("this is not a restore of a checkpoint".to_owned()),
         };
         self.agree(&*history.backend, asker, subject, &paths, wanted)
     }
@@ -139,14 +139,14 @@ impl Shared {
         }
     }
 
-    /// Whether a person is asked about this address, and by which number.
+    /// Whether the user may be asked about this address, and the number of the request.
     fn may_open(&self, url: &str) -> Result<(&Urls, u64), &'static str> {
         let urls = self.urls.as_ref().ok_or("this session was started without --open-url")?;
         urls::check(url)?;
         Ok((urls, self.questions.may_ask().ok_or("too many questions")?))
     }
 
-    /// Each address is the person's to decide, each time. What was decided is on disk before the browser starts.
+    /// Asks about each address, each time. The decision is on disk before the browser starts.
     pub(super) fn open_url(
         &self,
         asker: &Asker,
@@ -177,7 +177,7 @@ impl Shared {
         Ok(answer.by)
     }
 
-    /// It is asked for again the next time, so that a rule ends when it says.
+    /// Carries out an answer of a rule without remembering it, so that a rule ends when it says.
     pub(super) fn answer_at_once(&self, waiter: Waiter, folder: Option<&Path>, answer: &Answer) {
         if let Err(why) = self.journal.answered_by_rule(&asked(&waiter), answer) {
             return self.refuse_waiter(waiter, Because::Failed { why });
@@ -188,7 +188,7 @@ impl Shared {
 
     fn carry_out(&self, waiters: Vec<Waiter>, folder: Option<&Path>, answer: &Answer) {
         if let Some(first) = waiters.first() {
-            // On disk before anybody acts on it, or remembers it.
+            // On disk before it takes effect or is remembered.
             if let Err(why) = self.journal.answered(&asked(first), answer) {
                 for waiter in waiters {
                     self.refuse_waiter(waiter, Because::Failed { why: why.clone() });
@@ -241,7 +241,7 @@ impl Waiting for Surroundings<'_> {
     }
 }
 
-/// Around a question that no call waits for.
+/// Context of a request that no trapped call waits for.
 struct Patient<'a> {
     shared: &'a Shared,
     wanted: &'a StillWanted<'a>,

@@ -1,4 +1,4 @@
-//! A token bucket: so many at once, so many a second.
+//! Token bucket: a burst, then a rate per second.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ impl Bucket {
         }
     }
 
-    /// Take one, if there is one at `now`.
+    /// Takes one token, if there is one at `now`.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.last).as_secs_f64();
         self.last = self.last.max(now);

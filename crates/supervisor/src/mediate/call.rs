@@ -1,11 +1,11 @@
-//! An opening call, copied once out of the memory of the thread that made it.
+//! Opening call, copied once out of the memory of the thread that made it.
 
 use nono_policy::AccessMode;
 use nono_sys::notify::{self, Notification, PATH_MAX};
 
 use super::table::{READ, WRITE};
 
-/// Where a relative path starts.
+/// Start of a relative path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     WorkingDirectory,
@@ -22,7 +22,7 @@ impl Start {
     }
 }
 
-/// How to open: as `openat2` takes it.
+/// Flags, mode and resolution of an open, as `openat2` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct How {
     pub(super) flags: i32,
@@ -33,9 +33,9 @@ pub(super) struct How {
 /// Length of `struct open_how` as this code knows it.
 const HOW_LENGTH: usize = 24;
 
-/// As the kernel has it; for the C library there is nothing to ask for.
+/// Kernel's value; the C library defines it as 0.
 const O_LARGEFILE: i32 = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
-/// All that `O_PATH` goes together with.
+/// Flags that may be combined with `O_PATH`.
 const WITH_PATH: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
 const KNOWN_FLAGS: i32 = libc::O_ACCMODE
     | libc::O_CREAT
@@ -52,7 +52,7 @@ const KNOWN_FLAGS: i32 = libc::O_ACCMODE
     | O_LARGEFILE
     | WITH_PATH;
 const KNOWN_RESOLVE: u64 = 0x3f;
-/// `RESOLVE_BENEATH` and `RESOLVE_IN_ROOT`: one of them at most.
+/// `RESOLVE_BENEATH` and `RESOLVE_IN_ROOT`: at most one of them.
 const ANCHORS: u64 = 0x08 | 0x10;
 const ALL_MODES: u32 = 0o7777;
 
@@ -65,7 +65,7 @@ impl How {
         self.flags & flags == flags
     }
 
-    /// As `open` and `openat` understand their arguments: what they do not know does not count.
+    /// Arguments as `open` and `openat` read them: unknown flags are ignored.
     fn plain(flags: i32, mode: u32) -> How {
         let known = if flags & libc::O_PATH == 0 { KNOWN_FLAGS } else { WITH_PATH };
         let flags = flags & known;
@@ -73,7 +73,7 @@ impl How {
         How { flags, mode: if makes { mode & ALL_MODES } else { 0 }, resolve: 0 }
     }
 
-    /// Whether it hangs together. If not, or if it is newer than this code, the kernel has an error for it.
+    /// Whether the flags are consistent. If not, or if they are newer than this code, the kernel returns the error.
     pub(super) fn is_sound(self) -> bool {
         let temporary = self.has(libc::O_TMPFILE);
         let mode = if self.creates() || temporary { ALL_MODES } else { 0 };
@@ -84,11 +84,11 @@ impl How {
             && self.resolve & ANCHORS != ANCHORS
             && !(self.has(libc::O_CREAT | libc::O_DIRECTORY) || temporary && self.creates())
             && !(temporary && self.flags & libc::O_ACCMODE == libc::O_RDONLY)
-            // The bit of its own that it has, without the other.
+            // `O_TMPFILE`'s own bit without `O_DIRECTORY`.
             && (temporary || self.flags & libc::O_TMPFILE & !libc::O_DIRECTORY == 0)
     }
 
-    /// What is done to something that is there. Emptying it is writing, whatever the rest says.
+    /// Rights needed on an existing object. Truncating is writing, whatever the access mode says.
     pub(super) fn rights(self) -> u8 {
         let mode = match self.flags & libc::O_ACCMODE {
             libc::O_RDONLY => READ,
@@ -108,7 +108,7 @@ pub(super) fn access(rights: u8) -> AccessMode {
     }
 }
 
-/// The arguments of an opening call that are numbers. What is in memory is read later, once.
+/// Numeric arguments of an opening call. What is in memory is read later, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) start: Start,
@@ -123,7 +123,7 @@ enum HowAt {
 }
 
 impl Opening {
-    /// `None`: not an opening call.
+    /// Parses a call; `None` if it is not an opening call.
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes these arguments as int, too")]
     pub(super) fn of(call: &Notification) -> Option<Opening> {
         let a = call.args;
@@ -156,7 +156,7 @@ impl Opening {
     }
 }
 
-/// As the kernel reads it: a longer struct is fine as long as nothing is set that this code does not know.
+/// Reads the struct as the kernel does: a longer one is fine as long as nothing unknown is set.
 fn read_how(tid: u32, address: u64, size: u64) -> Result<How, i32> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     if size < HOW_LENGTH {

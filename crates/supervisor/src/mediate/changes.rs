@@ -1,11 +1,11 @@
-//! Which calls start programs or change what is in a folder, and where in their arguments the paths are.
+//! Calls that start programs or change directories, and where in their arguments the paths are.
 
 use nono_sys::notify::Notification;
 
 use super::call::Start;
 use crate::recorded::Stands;
 
-/// A path in the memory of the calling thread.
+/// Path in the memory of the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Where {
     pub(super) start: Start,
@@ -16,7 +16,7 @@ pub(super) struct Where {
 pub(super) enum Change {
     Start(Where),
     Truncate(Where),
-    /// A name is made; `over`: also where one is already.
+    /// Creates a name; `over`: replaces an existing one.
     Make {
         at: Where,
         stands: Stands,
@@ -27,14 +27,14 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// `None`: not such a call.
+    /// Parses a call; `None` if it is not such a call.
     pub(super) fn of(call: &Notification) -> Option<Vec<Change>> {
         let a = call.args;
         let here = |index: usize| Where { start: Start::WorkingDirectory, path: a[index] };
         let from = |index: usize| Where { start: Start::of(a[index]), path: a[index + 1] };
         let make = |at, stands| vec![Change::Make { at, stands, over: false }];
         let rename = |old, new| {
-            // What it is that moves does not matter: the folders do.
+            // The kind of the moved object does not matter: the directories do.
             vec![Change::Remove(old), Change::Make { at: new, stands: Stands::File, over: true }]
         };
         Some(match call.nr {

@@ -1,8 +1,9 @@
-//! The slow way of an open: resolve it, judge the object, ask if that can help, and open it for whoever asked.
+//! Slow path of an open: resolves it, judges the object, asks for approval if that can help, and opens it for the
+//! caller.
 //!
-//! Every way through here ends in exactly one of: the kernel carries the call out by the rules the command started with
-//! (`leave_to_kernel`), it is refused (`refuse`), or the pinned object is opened and handed over (`grant`). Nothing is
-//! handed over that was not judged by its own identity, and no error leads anywhere but to a refusal.
+//! Every path through here ends in exactly one of: the kernel carries the call out by the rules the command started
+//! with (`leave_to_kernel`), it is refused (`refuse`), or the pinned object is opened and handed over (`grant`).
+//! Nothing is handed over that was not judged by its own identity, and every error leads to a refusal.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,11 +23,11 @@ use super::table::{READ, WRITE};
 use crate::approval::{Object, Question, Subject};
 use crate::report::{Attempt, Because, Reply};
 
-/// What the policy says about an object.
+/// Verdict of the policy about an object.
 pub(super) enum Judged {
-    /// By the rules the command started with.
+    /// Allowed by the rules the command started with.
     Allowed,
-    /// Whatever anybody says.
+    /// Closed; no approval can open it.
     Closed(DeniedReason),
     Askable,
 }
@@ -67,8 +68,8 @@ impl Shared {
         }
     }
 
-    /// What the command cannot look at is still there for this process: the closed path that it is, if it is one. Only
-    /// to be told; the kernel refuses it in any case.
+    /// Closed path behind a mask. The command cannot see the object, but this process can. Only for reports: the kernel
+    /// refuses it in any case.
     pub(super) fn behind_a_mask(&self, open: &Open) -> Option<(PathBuf, DeniedReason)> {
         let path = written(open)?.canonicalize().ok().filter(|_| open.is_wanted(&self.listener))?;
         match query_path(&self.policy, &path, true, access(open.how.rights())) {
@@ -78,7 +79,7 @@ impl Shared {
     }
 
     fn decide(&self, open: Open, target: Target) {
-        // What was read from the thread's memory and from /proc was its own: it still stands in the same call.
+        // The call still waits, so what was read from the thread's memory and from /proc was its own.
         if !open.is_wanted(&self.listener) {
             return;
         }
@@ -123,7 +124,7 @@ impl Shared {
         }
     }
 
-    /// A closed file under another name is still that file.
+    /// Verdict by identity: a closed file under another name is still that file.
     fn by_identity(&self, target: &Target) -> Judged {
         match target {
             Target::There { identity, links, .. } if *links > 1 => {
@@ -133,12 +134,13 @@ impl Shared {
         }
     }
 
-    /// Not granted at the start: was it answered before, can it be asked about, and is there any use in asking?
+    /// Handles an object that was not granted at the start: answered before, not worth asking about, or put to the
+    /// approver.
     pub(super) fn consider(&self, waiter: Waiter) {
         let how = waiter.open.how;
         if let Target::There { kind, .. } = &waiter.target {
             let directory = *kind == Kind::Directory;
-            // The kernel has the error for these, before it comes to permissions.
+            // The kernel returns these errors before it checks permissions.
             let kernels = how.has(libc::O_CREAT | libc::O_EXCL) && waiter.through.is_none()
                 || directory && (waiter.rights & WRITE != 0 || how.creates()) && !how.has(libc::O_TMPFILE)
                 || !directory && how.has(libc::O_DIRECTORY);
@@ -150,12 +152,12 @@ impl Shared {
                 return self.refuse_waiter(waiter, Because::Failed { why });
             }
         }
-        // What the user could not open without a sandbox, nobody needs to be asked about.
+        // No approval is needed for what the user could not open without a sandbox.
         if !could_be_opened(&waiter) {
             return self.kernel_refuses(waiter.open, "the user may not open it, sandbox or not");
         }
         if how.has(libc::O_TMPFILE) {
-            // As on a file system that does not have it: programs know another way.
+            // As on a file system without it: programs have a fallback.
             if let Source::Call { id, .. } = waiter.open.source {
                 self.listener.respond_errno(id, libc::EOPNOTSUPP);
             }
@@ -207,7 +209,7 @@ impl Shared {
         (question, folder)
     }
 
-    /// Not the whole system, and nothing with something in it that stays closed.
+    /// Whether a directory may be granted with everything in it: not the root, and none that contains a closed path.
     fn may_be_granted_whole(&self, folder: &Path) -> bool {
         let holds = |path: &Path| is_within(path, folder);
         folder.parent().is_some()
@@ -216,7 +218,8 @@ impl Shared {
             && !self.own.iter().any(|own| holds(own))
     }
 
-    /// Open the pinned object, exactly as it was asked for, and hand it over; or put in its place what the command made.
+    /// Opens the pinned object with the caller's flags and hands it over, or replaces it with the file the command
+    /// made.
     pub(super) fn grant(&self, mut waiter: Waiter, by: &str) {
         if !waiter.open.is_wanted(&self.listener) {
             return;
@@ -237,7 +240,7 @@ impl Shared {
         }
         match open_object(&waiter) {
             Ok(fd) => self.hand_over(waiter, fd, by),
-            // Somebody made it meanwhile: it is another object now, and is decided about anew.
+            // Another process created it meanwhile: it is another object now and is decided anew.
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && !waiter.open.how.has(libc::O_EXCL) =>
             {
@@ -247,11 +250,11 @@ impl Shared {
         }
     }
 
-    /// `name` is what the command calls it.
+    /// Grants a write through a draft; `name` is the command's name for it.
     fn grant_draft(&self, waiter: Waiter, name: Target, by: &str) {
         match self.draft(&waiter, &name, by) {
             Ok(fd) => self.hand_over(waiter, fd, by),
-            // A file system that has no files without names: it is asked about under its own.
+            // A file system without unnamed files: the draft is asked about under its own name.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 let (path, rights) = (name.path(), wanted(&waiter.open, &name));
                 self.consider(Waiter { open: waiter.open, target: name, path, rights, through: None });
@@ -272,7 +275,7 @@ impl Shared {
         }
     }
 
-    /// Before the first write: what stands there now is stored.
+    /// Stores the current content before the first write.
     fn track(&self, waiter: &Waiter) -> Result<(), String> {
         let Some(snapshots) = &self.snapshots else { return Ok(()) };
         let mut tracked = self.tracked();
@@ -298,13 +301,13 @@ impl Shared {
                 }
             }
             Source::Request { reply, .. } => {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(Reply::Granted { fd, by: by.to_owned() });
             }
         }
     }
 
-    /// The rules the command started with decide, in the kernel.
+    /// Leaves the decision to the kernel and the rules the command started with.
     fn leave_to_kernel(&self, open: Open) {
         match open.source {
             Source::Call { id, .. } => self.listener.respond_continue(id),
@@ -314,7 +317,7 @@ impl Shared {
         }
     }
 
-    /// The kernel has its own error for it, whatever the rules say; who asked in words is told why.
+    /// Lets the kernel return its own error; a request on the socket gets the reason.
     fn kernel_refuses(&self, open: Open, why: &str) {
         match open.source {
             Source::Call { id, .. } => self.listener.respond_continue(id),
@@ -349,7 +352,7 @@ impl Shared {
     }
 }
 
-/// Whatever anybody answers.
+/// Whether a denial holds regardless of any approval.
 fn is_closed(reason: &DeniedReason) -> bool {
     match reason {
         DeniedReason::NonoState
@@ -366,7 +369,7 @@ fn failed(error: &io::Error) -> Because {
     Because::Failed { why: nono_sys::errno::describe(error) }
 }
 
-/// Making something is writing, into the folder it is made in.
+/// Rights an open needs. Creating an object is writing, into the directory it is created in.
 fn wanted(open: &Open, target: &Target) -> u8 {
     match target {
         Target::There { .. } => open.how.rights(),
@@ -374,7 +377,7 @@ fn wanted(open: &Open, target: &Target) -> u8 {
     }
 }
 
-/// The path as the command wrote it, made absolute.
+/// Path as the command wrote it, made absolute.
 fn written(open: &Open) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let path = PathBuf::from(std::ffi::OsString::from_vec(open.path.clone()));
@@ -394,7 +397,7 @@ fn could_be_opened(waiter: &Waiter) -> bool {
     }
 }
 
-/// Never a controlling terminal, and nothing that inherits it by accident here.
+/// Flags always added: no controlling terminal, and no inheritance by a program started here.
 pub(super) const ALWAYS: i32 = libc::O_NOCTTY | libc::O_CLOEXEC;
 
 fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
@@ -403,7 +406,7 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
         Target::Missing { folder_path, folder_identity, name, .. } => {
             let folder = resolve::outside(folder_path, *folder_identity)?;
             let how = waiter.open.how;
-            // Exclusive: what was asked about is a new file, and nothing else is opened for it.
+            // Exclusive: the approval was for a new file, and nothing else is opened instead.
             let flags = how.flags | libc::O_CREAT | libc::O_EXCL | ALWAYS;
             let mode = Mode::from_raw_mode(how.mode & 0o7777);
             let follow = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -412,21 +415,22 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
     }
 }
 
-/// Make something with the umask of whoever asked for it.
+/// Creates something with the umask of the process that asked for it.
 pub(super) fn with_umask(open: &Open, make: impl FnOnce() -> io::Result<OwnedFd>) -> io::Result<OwnedFd> {
     let umask = match &open.source {
         Source::Call { tid, .. } => foreign::umask_of(*tid).ok_or(io::ErrorKind::NotFound)?,
         Source::Request { .. } => 0o022,
     };
-    // This thread's own; see `Starting`.
+    // The umask is this thread's own; see `Starting`.
     let ours = rustix::process::umask(Mode::from_raw_mode(umask));
     let made = make();
-    // What is stored next is made by this thread, too.
+    // Snapshots are also stored by this thread.
     rustix::process::umask(ours);
     made
 }
 
-/// For reading through the command's own view; for writing through ours, where the same object is not read-only.
+/// Opens an existing object: for reading through the command's view; for writing through the supervisor's, where the
+/// same object is not mounted read-only.
 fn open_there(waiter: &Waiter, pin: &OwnedFd, path: &Path, identity: Identity) -> io::Result<OwnedFd> {
     let flags = waiter.open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
     let open = |pin: &OwnedFd| rustix::fs::open(resolve::own_link(pin.as_fd()), oflags(flags), Mode::empty());

@@ -1,8 +1,8 @@
-//! Files that the command made after an answer, so that it can put them in place or remove them: to the kernel the folder is
-//! read-only.
+//! Drafts: files that the command made after an approval, so that it can put them in place or remove them. To the
+//! kernel the directory is read-only.
 //!
-//! A file that was itself asked about stands under its name. One that was made to save another file has no name at all: the
-//! answer was about the file that it is for, so nothing else appears in the folder, and nothing is left there.
+//! A file that was itself approved has its name. One made to save another file has no name at all: the approval was for
+//! the file that it will replace, so nothing else appears in the directory, and nothing is left there.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use super::resolve::Identity;
 
-/// Each without a name holds a descriptor.
+/// Maximum number of unnamed drafts; each holds a descriptor.
 const MOST: usize = 64;
 const MOST_NAMED: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Draft {
-    /// It stands where it was made.
+    /// File in the directory under its name.
     Named(Identity),
     Unnamed(Unnamed),
 }
@@ -24,18 +24,18 @@ pub(super) enum Draft {
 #[derive(Debug)]
 pub(super) struct Unnamed {
     pub(super) file: OwnedFd,
-    /// The folder that the command believes it is in.
+    /// Directory that the command believes it is in.
     pub(super) folder: PathBuf,
-    /// What was agreed to: the file that it is for, and what stood there.
+    /// Approved file that it is for, and the object that was there.
     pub(super) original: PathBuf,
     pub(super) replaces: Option<Identity>,
     pub(super) by: String,
-    /// Who made it.
+    /// Program that made it.
     pub(super) program: PathBuf,
     pub(super) pid: u32,
 }
 
-/// By the path that the command knows them by, resolved.
+/// Drafts by the resolved path the command knows them by.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     known: HashMap<PathBuf, Draft>,
@@ -47,7 +47,7 @@ impl Drafts {
         self.known.is_empty()
     }
 
-    /// Whether there is room for one more without a name.
+    /// Whether there is room for one more unnamed draft.
     pub(super) fn has_room(&self) -> bool {
         self.unnamed < MOST
     }
@@ -63,7 +63,7 @@ impl Drafts {
         }
     }
 
-    /// Keep one. What cannot be kept is only not put in place later.
+    /// Keeps a draft. One that cannot be kept is not put in place later.
     pub(super) fn keep(&mut self, path: PathBuf, draft: Draft) {
         if self.known.len() >= MOST_NAMED {
             return;
@@ -80,7 +80,7 @@ impl Drafts {
         removed
     }
 
-    /// Those that never were put in place.
+    /// Drafts that were never put in place.
     pub(super) fn left(&mut self) -> Vec<(PathBuf, Unnamed)> {
         self.unnamed = 0;
         let left = std::mem::take(&mut self.known).into_iter();

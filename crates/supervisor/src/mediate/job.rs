@@ -1,4 +1,4 @@
-//! One thing to decide about, and whoever waits for it.
+//! Unit of work for the mediator's threads, and the caller that waits for it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use super::resolve::Target;
 use crate::approval::Asker;
 use crate::report::Reply;
 
-/// Work for a clerk.
+/// Work for a mediator thread.
 #[derive(Debug)]
 pub(super) enum Job {
     Open(Open),
     /// Another mediated call.
     Call(Notification),
-    /// The clerk that takes it goes home.
+    /// The thread that takes it ends.
     End,
 }
 
 impl Job {
-    /// Where there is a recorder: whether the kernel judges it in any case.
+    /// Whether the kernel judges it in any case, where there is a recorder.
     pub(super) fn is_only_recorded(&self) -> bool {
         match self {
             Job::Open(open) => matches!(open.source, Source::Call { .. }),
@@ -35,24 +35,24 @@ impl Job {
     }
 }
 
-/// Something is to be opened.
+/// Request to open something.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) source: Source,
     pub(super) start: Start,
     pub(super) path: Vec<u8>,
     pub(super) how: How,
-    /// What the table may remember this path by, if the answer turns out to be its own.
+    /// Key under which the table may remember this path, if the policy turns out to allow it.
     pub(super) remember: Option<u64>,
-    /// Not to be opened but to be replaced: by what the command made at this path.
+    /// Set for a replacement instead of an open: path of the draft that replaces the target.
     pub(super) replaces: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 pub(super) enum Source {
-    /// A thread that stands in an opening call.
+    /// Thread that waits in an opening call.
     Call { id: u64, tid: u32 },
-    /// A request in words.
+    /// Request on the request socket.
     Request { asker: Asker, reason: Option<String>, reply: SyncSender<Reply>, gone: Arc<AtomicBool> },
 }
 
@@ -89,7 +89,7 @@ impl Open {
         }
     }
 
-    /// Whether somebody still waits for it.
+    /// Whether the caller still waits for it.
     pub(super) fn is_wanted(&self, listener: &Listener) -> bool {
         match &self.source {
             Source::Call { id, .. } => listener.is_valid(*id),
@@ -98,13 +98,13 @@ impl Open {
     }
 }
 
-/// An open that waits for somebody's answer, with the object it is about.
+/// Open that waits for an approval, with its object.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) open: Open,
     pub(super) target: Target,
     pub(super) path: PathBuf,
     pub(super) rights: u8,
-    /// The name under which the command wants to write what is to replace the target.
+    /// Name under which the command writes the draft that will replace the target.
     pub(super) through: Option<Box<Target>>,
 }

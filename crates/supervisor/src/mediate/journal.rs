@@ -1,7 +1,7 @@
-//! What was decided and refused, for the audit log.
+//! Decisions and denials, for the audit log.
 //!
-//! An answer that opens something is on disk before anybody acts on it; if it cannot be written, it is a no. Refusals need
-//! not wait: nothing became visible to the command. They are counted there by kind, so that a flood stays small.
+//! An approval is on disk before it takes effect; if it cannot be written, it counts as a denial. Denials need not
+//! wait: nothing became visible to the command. They are counted by kind, so that a flood stays small.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,23 +17,23 @@ use crate::approval::{Answer, Asker, Scope, Verdict};
 use crate::report::{Attempt, Because};
 use crate::urls::Redact;
 
-/// The log, where there is one.
+/// The audit log, where there is one.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     log: Option<Arc<Log>>,
-    /// How addresses stand in it.
+    /// Redaction of addresses in it.
     redact: Option<Redact>,
-    /// Addresses that were refused without a question.
+    /// Number of addresses refused without asking.
     refused_urls: AtomicU64,
-    /// Answers of rules, which are given anew each time and written down once.
+    /// Answers of rules, which are given anew each time and written once.
     known: Mutex<HashSet<(std::path::PathBuf, AccessMode, String)>>,
 }
 
-/// Beyond so many answers of rules each one is written down each time.
+/// Number of rule answers remembered; beyond it each one is written each time.
 const KNOWN: usize = 10_000;
-/// Beyond so many addresses that nobody was asked about they are only counted.
+/// Number of refused addresses listed; beyond it they are only counted.
 const REFUSED_URLS: u64 = 200;
-/// Of each of them so many bytes are kept.
+/// Maximum length of a listed address, in bytes.
 const REFUSED_URL: usize = 2048;
 
 impl Journal {
@@ -45,20 +45,20 @@ impl Journal {
         self.redact.as_ref().map_or_else(String::new, |redact| redact.apply(url))
     }
 
-    /// Somebody's answer to a question about a path.
+    /// Records an approver's answer to a request about a path.
     pub(super) fn answered(&self, asked: &Asked<'_>, answer: &Answer) -> Result<(), String> {
         let Some(log) = &self.log else { return Ok(()) };
         let event = Event::CapabilityDecision(asked.decision(answer));
         log.decide(&event).map_err(|error| unwritten(&error))
     }
 
-    /// A rule's answer. Refusals are counted elsewhere.
+    /// Records a rule's answer. Denials are counted elsewhere.
     pub(super) fn answered_by_rule(&self, asked: &Asked<'_>, answer: &Answer) -> Result<(), String> {
         if self.log.is_none() || !matches!(answer.verdict, Verdict::Allow(_)) {
             return Ok(());
         }
         let key = (asked.path.to_owned(), asked.access, answer.by.clone());
-        // Held over the write: nobody may act on an answer that somebody else is still writing down.
+        // Held over the write: no other thread may act on an answer that is still being written.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains(&key) {
             return Ok(());
@@ -70,14 +70,14 @@ impl Journal {
         Ok(())
     }
 
-    /// A refusal; `pid` is known for the first of its kind.
+    /// Records a denial; `pid` is known for the first of its kind.
     pub(super) fn refused(&self, attempt: &Attempt, because: &Because, program: &Path, pid: u32) {
         let Some(log) = &self.log else { return };
-        // A log that cannot be written any more says so itself, and refuses every decision from then on.
+        // A log that cannot be written any more reports that itself, and refuses every decision from then on.
         let _ = log.denied(now_ms(), denial(attempt, because, program), pid);
     }
 
-    /// An address that was asked about, or could not be opened although it was allowed.
+    /// Records an address that was asked about, or could not be opened although it was allowed.
     pub(super) fn url(
         &self,
         asker: &Asker,
@@ -92,7 +92,7 @@ impl Journal {
         log.decide(&event).map_err(|error| unwritten(&error))
     }
 
-    /// An address that nobody was asked about, or nobody answered for. A flood of them stays small.
+    /// Records an address that was refused without asking or without an answer. A flood of them stays small.
     pub(super) fn url_refused(&self, asker: &Asker, url: &str, why: &str) {
         let Some(log) = &self.log else { return };
         // As above.
@@ -142,16 +142,16 @@ fn url_open(asker: &Asker, url: String, decision: Decision, by: &str, error: Opt
 }
 
 fn unwritten(error: &WriteError) -> String {
-    format!("the audit log cannot be written: {error}")
+    format!("cannot write the audit log: {error}")
 }
 
-/// What an answer is about.
+/// Subject of an answer.
 pub(super) struct Asked<'a> {
     pub(super) path: &'a Path,
     pub(super) access: AccessMode,
     pub(super) asker: Asker,
     pub(super) reason: Option<String>,
-    /// Instead of the access, where it is about something else.
+    /// Action instead of the access, where it is about something else.
     pub(super) what: Option<&'static str>,
 }
 

@@ -1,9 +1,10 @@
-//! Trapped calls: who receives them, who decides, who asks.
+//! Mediator: receives trapped calls, decides about them, and asks for approval.
 //!
-//! The kernel stops a thread of the command inside a call and tells the `receiver`. What the rules of the start allow
-//! goes back to the kernel at once, which carries it out and enforces those rules. Everything else goes to a clerk, which
-//! resolves it to an object, judges that object, and refuses it, opens it on the command's behalf, or puts a question.
-//! One more thread puts the questions, one at a time, so that nobody else ever waits for a person.
+//! The kernel stops a thread of the command inside a call and notifies the `receiver`. What the rules of the start
+//! allow goes back to the kernel at once, which carries it out and enforces those rules. Everything else goes to
+//! another thread, which resolves it to an object, judges that object, and refuses it, opens it on the command's
+//! behalf, or puts a request to the approver. One more thread puts the requests, one at a time, so that no other call
+//! ever waits for a person.
 //!
 //! **Every error path denies.** This was checked line by line, and has to be again with every change:
 //! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
@@ -76,26 +77,26 @@ use shared::Shared;
 use table::Table;
 pub(crate) use workers::Workers;
 
-/// The snapshots of the session, where it has any.
+/// Snapshots of the session, where it has any.
 pub trait Snapshots: Send + Sync {
-    /// Store what stands at a path, before it is written to for the first time.
+    /// Stores the content of a path before it is written to for the first time.
     fn before_write(&self, path: &Path) -> Result<(), String>;
 
-    /// Take one now; its number.
+    /// Takes a snapshot now; returns its number.
     fn checkpoint(&self, reason: &str) -> Result<u64, String>;
 
-    /// Put `paths` (all, if empty) back.
+    /// Restores `paths` (all, if empty).
     fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String>;
 }
 
-/// The checkpoints of projects, for whoever asks from inside. Whatever is asked may be a lie.
+/// Checkpoints of projects, for requests from inside the sandbox, which are untrusted.
 pub trait Histories: Send + Sync {
-    /// Carry it out, and answer. Nothing is restored before `agree` said so; it hears what the restore would do, and may
-    /// take as long as a person needs.
+    /// Carries an action out and returns its answer. Nothing is restored before `agree` allowed it; `agree` gets what
+    /// the restore would do, and may take as long as a person needs.
     fn carry_out(&self, action: Action, agree: &Agree<'_>) -> Result<Value, String>;
 }
 
-/// Whether the person agrees to a restore.
+/// Asks whether the user agrees to a restore.
 pub type Agree<'a> = dyn Fn(Subject) -> Result<(), String> + 'a;
 
 impl std::fmt::Debug for dyn Histories {
@@ -104,23 +105,23 @@ impl std::fmt::Debug for dyn Histories {
     }
 }
 
-/// What a run needs to do something about checkpoints.
+/// Checkpoints of a run, and the approver of their restores.
 #[derive(Clone, Debug)]
 pub struct History {
     pub histories: Arc<dyn Histories>,
-    /// Who is asked about a restore.
+    /// Approver of restores.
     pub backend: Arc<dyn ApprovalBackend>,
 }
 
-/// What a restore came to.
+/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Whose files.
+    /// Session whose files were restored.
     pub session: String,
     pub changed: u64,
     pub kept: u64,
     pub failed: u64,
-    /// A sentence about it.
+    /// Summary, as a sentence.
     pub outcome: String,
 }
 
@@ -130,46 +131,46 @@ impl std::fmt::Debug for dyn Snapshots {
     }
 }
 
-/// What a mediator needs to know before the command runs.
+/// Configuration of a mediator.
 #[derive(Debug)]
 pub struct Mediate {
     pub policy: Arc<ResolvedPolicy>,
-    /// File systems of the command's own.
+    /// File systems private to the command.
     pub private: Vec<PathBuf>,
-    /// nono's own folders that the policy does not know of.
+    /// Directories of nono's own that the policy does not know.
     pub own: Vec<PathBuf>,
-    /// The command has a network of its own.
+    /// Whether the command has a network of its own.
     pub own_network: bool,
-    /// Owners, modes, times and attributes are put to the supervisor, because no mount holds them.
+    /// Whether the supervisor judges changes of owners, modes, times and attributes, because no mount enforces them.
     pub judges_metadata: bool,
-    /// Who is asked, if anybody is.
+    /// Approver, if there is one.
     pub backend: Option<Arc<dyn ApprovalBackend>>,
     pub snapshots: Option<Arc<dyn Snapshots>>,
-    /// Record what the command does; opens are then neither asked about nor granted.
+    /// Whether to record what the command does; opens are then neither asked about nor granted.
     pub record: bool,
-    /// Where decisions and refusals are written down.
+    /// Log for decisions and denials.
     pub log: Option<Arc<Log>>,
-    /// How an address is written there; without this it is not named.
+    /// Redaction of addresses there; without this they are not named.
     pub redact: Option<Redact>,
-    /// Where addresses may be opened outside.
+    /// Opener of addresses outside, if they may be opened.
     pub urls: Option<Urls>,
-    /// Where the command may ask for checkpoints.
+    /// Checkpoints, if the command may ask for them.
     pub history: Option<History>,
-    /// Who serves the filtering proxy, where the command has a network of its own that is filtered.
+    /// Server of the filtering proxy, where the command has a network of its own that is filtered.
     pub proxy: Option<Arc<dyn TakesListener>>,
 }
 
-/// What init handed over.
+/// Descriptors that init handed over.
 pub(crate) struct Handed {
     pub(crate) listener: OwnedFd,
     pub(crate) root: OwnedFd,
     pub(crate) socket_list: OwnedFd,
     pub(crate) pairs: Pairs,
-    /// Init's process, as this one sees it.
+    /// Pid of init in the supervisor's pid namespace.
     pub(crate) init: i32,
 }
 
-/// Jobs that may wait for a clerk. A thread of the command has at most one.
+/// Maximum number of queued jobs. A thread of the command has at most one.
 const MOST_JOBS: usize = 1024;
 const CLERKS: usize = 3;
 
@@ -179,7 +180,7 @@ const ASK: &str = "nono-ask";
 const PENALTY: &str = "nono-penalty";
 const RECEIVE: &str = "nono-receive";
 
-/// Where nothing is asked, there is little to look at: a thread that waits for nothing costs every start.
+/// Number of threads for jobs. One is enough where nothing is asked; every further thread costs startup time.
 fn clerks(asks: bool) -> usize {
     if asks { CLERKS } else { 1 }
 }
@@ -195,7 +196,7 @@ impl Mediate {
     }
 }
 
-/// Everything but the threads, which start once there is somebody to take requests in words.
+/// Mediator before its threads start, which happens once the request socket is served.
 pub(crate) struct Mediator {
     shared: Arc<Shared>,
     table: Table,
@@ -203,13 +204,13 @@ pub(crate) struct Mediator {
     inbox: Inbox<Job>,
 }
 
-/// The threads, while the command runs.
+/// Running mediator: its threads, while the command runs.
 pub(crate) struct Mediating {
     shared: Arc<Shared>,
     jobs: SyncSender<Job>,
     threads: Vec<JoinHandle<()>>,
     clerks: usize,
-    /// Hung up when the receiver has ended.
+    /// Closed on the other side when the receiver has ended.
     alive: UnixStream,
 }
 
@@ -222,17 +223,17 @@ impl Mediator {
         Ok(Mediator { shared, table, jobs, inbox })
     }
 
-    /// Where the command may reach the filtering proxy. To be told before the first call.
+    /// Sets the address of the filtering proxy. Must be called before the first call.
     pub(crate) fn open_proxy(&self, address: Option<SocketAddrV4>) {
         self.shared.scene.set_proxy(address);
     }
 
-    /// For requests in words, and for reports while it runs.
+    /// Handler of requests on the sockets, and of status reports.
     pub(crate) fn office(&self) -> Arc<dyn Office> {
         Arc::new(Desk { shared: self.shared.clone(), jobs: self.jobs.clone() })
     }
 
-    /// Begin to answer, by the threads that [`Mediate::workers`] names. `door` is where requests in words are made.
+    /// Begins to answer, with the threads that [`Mediate::workers`] names. `door` is the request socket.
     pub(crate) fn start(
         self,
         door: Option<Arc<dyn RequestDoor>>,
@@ -257,7 +258,7 @@ impl Mediator {
         let receiver = Receiver::new(shared.clone(), table, jobs.clone());
         workers.give(RECEIVE, move || {
             if receiver.serve() {
-                // Only a word of farewell: without it, whoever is left is ended.
+                // Marks a regular end: without it the remaining processes are killed.
                 let _ = (&receiving).write_all(b".");
             }
         })?;
@@ -267,22 +268,22 @@ impl Mediator {
 }
 
 impl Mediating {
-    /// Readable when trapped calls are not answered any more.
+    /// Descriptor that becomes readable when trapped calls are not answered any more.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
         self.alive.as_fd()
     }
 
-    /// Whether that is because nobody is left who could make one.
+    /// Whether that is because no process is left that could make one.
     pub(crate) fn ended_well(&self) -> bool {
         (&self.alive).read(&mut [0]).is_ok_and(|read| read == 1)
     }
 
-    /// Bytes that wait in the command's unix sockets; an answer that cannot be read counts as nothing.
+    /// Bytes that wait in the command's unix sockets; an error counts as zero.
     pub(crate) fn unix_memory(&self) -> u64 {
         self.shared.scene.unix_memory().unwrap_or(0)
     }
 
-    /// The command's processes are gone: end the threads, and say what happened.
+    /// Ends the threads once the command's processes are gone, and returns the report.
     pub(crate) fn finish(self) -> (MediationReport, Option<Recorded>) {
         for waiter in self.shared.questions.end() {
             self.shared.refuse_waiter(waiter, Because::NoAnswer { why: "the command ended".to_owned() });
@@ -290,13 +291,13 @@ impl Mediating {
         self.shared.penalty.end();
         self.shared.scene.set_door(None);
         for _ in 0..self.clerks {
-            // A clerk that is gone needs no word.
+            // The thread may have ended already.
             let _ = self.jobs.send(Job::End);
         }
         self.shared.note_drafts_left();
         let report = self.shared.report();
         for thread in self.threads {
-            // A thread that panicked has nothing to give back; the loop has ended the command by then.
+            // A thread that panicked has no result; the loop has ended the command by then.
             let _ = thread.join();
         }
         (report, self.shared.recorder.as_ref().map(Recorder::recorded))
@@ -314,13 +315,13 @@ fn clerk_turns(shared: &Arc<Shared>, inbox: &Mutex<Inbox<Job>>) {
     }
 }
 
-/// The way in for requests in words.
+/// Handler of requests on the sockets.
 struct Desk {
     shared: Arc<Shared>,
     jobs: SyncSender<Job>,
 }
 
-/// How often it is looked whether somebody still waits for an answer.
+/// Interval at which the client is checked to be still waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Office for Desk {
@@ -358,7 +359,7 @@ impl Office for Desk {
                 Err(_) => {
                     gone.store(true, Ordering::Relaxed);
                     return Reply::Denied {
-                        because: Because::NoAnswer { why: "nobody waits for it any more".to_owned() },
+                        because: Because::NoAnswer { why: "the request was withdrawn".to_owned() },
                     };
                 }
             }
@@ -416,7 +417,7 @@ impl Office for Desk {
     }
 }
 
-/// What a session without checkpoints says: not a failure, but a choice of whoever started it.
+/// Error of a session without checkpoints: not a failure, but how it was started.
 pub const NO_HISTORIES: &str =
     "this session has no checkpoints: they are not enabled, and it was started without --checkpoints";
 

@@ -1,5 +1,6 @@
-//! Mediated calls that open nothing. Renames, removals and, where mounts hold them, modes are left to the kernel, unless they
-//! are about what the command made after an answer; all others never are: nothing there would hold them.
+//! Mediated calls that open nothing. Renames, removals and, where mounts enforce them, modes are left to the kernel,
+//! unless they concern what the command made after an approval; the others never are, because the kernel's rules do not
+//! cover them.
 
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use super::process;
 use super::shared::Shared;
 use crate::report::{Attempt, Because};
 
-/// Judged by Landlock.
+/// Calls judged by Landlock.
 const REMOVALS: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
 ];
-/// Judged by a read-only mount, where there is one.
+/// Calls judged by a read-only mount, where there is one.
 const MODES: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,

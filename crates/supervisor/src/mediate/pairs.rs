@@ -1,8 +1,8 @@
-//! `socketpair` for datagrams.
+//! Emulation of `socketpair` for datagrams.
 //!
-//! A datagram socket can send to any path or name without connecting, so the command gets none. A pair is made for it
-//! whose ends keep messages apart as well and can send to nobody but each other (`SOCK_SEQPACKET`). What differs from
-//! datagrams: when one end is closed, the other reads an end and cannot write.
+//! A datagram socket can send to any path or name without connecting, so the command gets none. Instead it gets a pair
+//! whose ends keep message boundaries as well and can send only to each other (`SOCK_SEQPACKET`). Unlike with
+//! datagrams, when one end is closed, the other reads end-of-file and cannot write.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::PoisonError;
@@ -31,7 +31,7 @@ impl Shared {
         if ![0, libc::PF_UNIX].contains(&protocol) {
             return Err(libc::EPROTONOSUPPORT);
         }
-        // As the kernel does: an address that cannot be written makes no descriptors.
+        // As the kernel does: an address that cannot be written to makes no descriptors.
         self.tell_pair(call, [-1, -1])?;
         let (first, second) = {
             let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Shared {
         self.tell_pair(call, numbers)
     }
 
-    /// Write both numbers where the caller wants them.
+    /// Writes both descriptor numbers to the caller's memory.
     fn tell_pair(&self, call: &Notification, numbers: [i32; 2]) -> Result<(), i32> {
         let mut bytes = [0; 2 * size_of::<i32>()];
         for (place, number) in bytes.chunks_exact_mut(size_of::<i32>()).zip(numbers) {

@@ -1,7 +1,7 @@
-//! Answers that are held back for a moment.
+//! Delayed refusals.
 //!
 //! A program that is refused thousands of times a second would keep the receiver from serving others. Each of its
-//! threads waits in the kernel until it is answered, so answering later costs nobody anything but the program itself.
+//! threads waits in the kernel until it is answered, so answering later slows down only that program.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use nono_sys::notify::Listener;
 
 use super::bucket::Bucket;
 
-/// Refusals that are answered at once: more than a program meets that looks for its files in many places.
+/// Refusals answered at once: more than a program meets that looks for its files in many places.
 const A_SECOND: u32 = 1000;
 const AT_ONCE: u32 = 2000;
-/// How long the others wait at least, and how far apart they are answered: each answer is followed by the next call, so
-/// a flood of a thousand threads must not come back faster than one of ten.
+/// Minimum delay of the others, and the interval between their answers: each answer is followed by the next call, so a
+/// flood of a thousand threads must not come back faster than one of ten.
 const DELAY: Duration = Duration::from_millis(20);
 const APART: Duration = Duration::from_millis(1);
 
@@ -28,7 +28,7 @@ pub(super) struct Penalty {
 #[derive(Debug)]
 struct State {
     bucket: Bucket,
-    /// In the order of their time. At most one for each thread of the command.
+    /// Held refusals in the order of their time. At most one for each thread of the command.
     held: VecDeque<(Instant, u64, i32)>,
     over: bool,
 }
@@ -43,7 +43,7 @@ impl Penalty {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuse a call, now or in a moment.
+    /// Refuses a call, now or after a delay.
     pub(super) fn refuse(&self, listener: &Listener, id: u64, errno: i32) {
         let now = Instant::now();
         let mut state = self.state();
@@ -59,7 +59,7 @@ impl Penalty {
         }
     }
 
-    /// Answer what was held back, until it is over.
+    /// Answers held refusals until the session is over.
     pub(super) fn serve(self: &Arc<Self>, listener: &Listener) {
         let mut state = self.state();
         loop {
@@ -81,7 +81,7 @@ impl Penalty {
         }
     }
 
-    /// Nobody is left to be held back.
+    /// Ends the delays: no process is left.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();

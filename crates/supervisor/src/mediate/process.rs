@@ -1,4 +1,4 @@
-//! Who the thread is that asks. All of it comes from the command's side: shown, never believed.
+//! Identity of the thread that asks. All of it comes from the command's side: it is shown, never trusted.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use nono_sys::foreign;
 
 use crate::approval::Asker;
 
-/// The program of a process that is gone.
+/// Program name of a process that is gone.
 pub(super) const UNKNOWN: &str = "?";
 
-/// The program it runs.
+/// Program the thread runs.
 pub(super) fn program(tid: u32) -> PathBuf {
     foreign::program(tid).unwrap_or_else(|_| PathBuf::from(UNKNOWN))
 }
 
-/// The process it belongs to.
+/// Process the thread belongs to.
 pub(super) fn pid(tid: u32) -> u32 {
     foreign::process_of(tid).unwrap_or(tid)
 }

@@ -1,4 +1,4 @@
-//! Questions that wait for an answer: one is put at a time, equal ones are one, and there are never too many.
+//! Queue of requests that wait for an answer: one is put at a time, equal ones are merged, and their number is bounded.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use super::job::Waiter;
 use super::resolve::Identity;
 use crate::approval::Question;
 
-/// What a person can be asked.
+/// Rate of requests that a person can be asked.
 const A_SECOND: u32 = 10;
 const AT_ONCE: u32 = 5;
-/// Questions, and calls that wait for them. Each holds a descriptor of ours, so they never take more than a part of what
-/// this process may have: whoever answers needs some, too.
+/// Limits on requests and on calls that wait for them. Each holds a descriptor, so they never take more than a part of
+/// what this process may have: an approver needs some, too.
 const MOST_QUESTIONS: usize = 64;
 const MOST_WAITERS: usize = 256;
 const PART: u64 = 4;
@@ -25,18 +25,18 @@ fn most_waiters() -> usize {
     part.clamp(1, MOST_WAITERS)
 }
 
-/// A question, and everybody whose call depends on its answer.
+/// Request, and all calls that depend on its answer.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) question: Question,
-    /// What an answer for a folder would open.
+    /// Directory that an answer with `Scope::Directory` would open.
     pub(super) folder: Option<PathBuf>,
     pub(super) waiters: Vec<Waiter>,
     matter: Matter,
 }
 
-/// What makes two questions one. Whoever is asked sees a program and an object and answers for those: another program
-/// must not ride along, and neither must another object that stands at the same path by now.
+/// Key by which requests are merged. The approver sees a program and an object and answers for those: another program
+/// must not share the answer, and neither must another object that is at the same path by now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Matter {
     path: PathBuf,
@@ -59,7 +59,7 @@ impl Matter {
 #[derive(Debug)]
 struct State {
     waiting: VecDeque<Pending>,
-    /// What is being asked now: an equal call joins instead of asking again.
+    /// Request being asked now: an equal call joins it.
     asking: Option<Matter>,
     joined: Vec<Waiter>,
     bucket: Bucket,
@@ -91,7 +91,7 @@ impl Questions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Put a question, unless there are too many: then the call comes back, to be refused.
+    /// Queues a request, unless there are too many: then the call is returned, to be refused.
     pub(super) fn put(
         &self,
         waiter: Waiter,
@@ -122,7 +122,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Whether one more question may be put to a person now; for those that are not about opening.
+    /// Number for one more request, if the rate allows it; for requests that do not open a path.
     pub(super) fn may_ask(&self) -> Option<u64> {
         let mut state = self.state();
         if !state.bucket.take(Instant::now()) {
@@ -132,7 +132,7 @@ impl Questions {
         Some(state.next_id - 1)
     }
 
-    /// The next question; `None` when it is over.
+    /// Next request; `None` when the session is over.
     pub(super) fn next(&self) -> Option<Pending> {
         let mut state = self.state();
         loop {
@@ -147,20 +147,20 @@ impl Questions {
         }
     }
 
-    /// The question was answered: whoever joined it meanwhile.
+    /// Marks the current request as answered; returns the calls that joined it meanwhile.
     pub(super) fn answered(&self) -> Vec<Waiter> {
         let mut state = self.state();
         state.asking = None;
         std::mem::take(&mut state.joined)
     }
 
-    /// How many wait, for reports.
+    /// Number of waiting requests, for reports.
     pub(super) fn waiting(&self) -> u64 {
         let state = self.state();
         state.waiting.len() as u64 + u64::from(state.asking.is_some())
     }
 
-    /// No more questions; what waits comes back, to be refused.
+    /// Ends the queue; waiting calls are returned, to be refused.
     pub(super) fn end(&self) -> Vec<Waiter> {
         let mut state = self.state();
         state.over = true;

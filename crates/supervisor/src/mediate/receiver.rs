@@ -1,8 +1,8 @@
-//! Receiving trapped calls, and the fast way of an open.
+//! Receiver of trapped calls, and fast path of an open.
 //!
-//! One thread. For an open that the rules allow it costs one read of the path from the thread's memory, one look into
-//! the table and one question to the kernel whether a link is on the way; no lock, no allocation. A path with a link in
-//! it may lead outside the rules and be worth asking about, so it goes to the clerks, as everything else does.
+//! One thread. An open that the rules allow costs one read of the path from the thread's memory, one lookup in the
+//! table and one call to check for links on the way; no lock, no allocation. A path with a link in it may lead outside
+//! the rules and need an approval, so it goes to the other threads, as everything else does.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -29,7 +29,7 @@ pub(super) struct Receiver {
     jobs: SyncSender<Job>,
     bases: Bases,
     path: Box<[u8; PATH_MAX]>,
-    /// For a path made absolute.
+    /// Buffer for a path made absolute.
     whole: Box<[u8; 2 * PATH_MAX]>,
 }
 
@@ -45,8 +45,8 @@ impl Receiver {
         }
     }
 
-    /// Receive until nobody is left who could call; true then. False: it cannot be received any more, and whoever is
-    /// left waits in vain.
+    /// Receives calls until no process is left that could make one, then returns true. False: calls cannot be received
+    /// any more, and the remaining processes wait in vain.
     pub(super) fn serve(mut self) -> bool {
         loop {
             let call = match self.shared.listener.receive() {
@@ -70,7 +70,7 @@ impl Receiver {
             notify::read_path(call.tid, opening.path, &mut self.path).map(|length| (how, length))
         });
         match read {
-            // `O_PATH` opens nothing that anybody would refuse; for `open` and `openat` the filter sees that itself.
+            // `O_PATH` opens nothing that would be refused; for `open` and `openat` the filter checks that itself.
             Ok((how, _)) if !how.is_sound() || how.has(libc::O_PATH) => {
                 self.shared.listener.respond_continue(call.id);
             }
@@ -92,12 +92,12 @@ impl Receiver {
             Err(errno @ (libc::EFAULT | libc::ENAMETOOLONG | libc::EINVAL | libc::E2BIG)) => {
                 self.shared.listener.respond_errno(call.id, errno);
             }
-            // Memory that may not be read: nothing can be judged.
+            // The memory may not be read: nothing can be judged.
             Err(_) => self.shared.listener.respond_errno(call.id, libc::EACCES),
         }
     }
 
-    /// Where everything is recorded, nothing is known beforehand.
+    /// Looks an open up in the table. With a recorder everything takes the slow path.
     fn known(&mut self, tid: u32, start: Start, how: How, length: usize) -> Fast {
         match self.shared.recorder {
             Some(_) => Fast::Slow { remember: None },
@@ -119,7 +119,7 @@ impl Receiver {
             return Fast::Slow { remember: None };
         };
         let wanted = how.rights() | if how.creates() { WRITE } else { 0 };
-        // Only where the command cannot put a link; and only for what opens what is there.
+        // Only where the command cannot put a link, and only for opens of existing objects.
         let key = hash ^ u64::from(wanted) << 60;
         let remember = (rights & WRITE == 0 && wanted & WRITE == 0 && how.resolve == 0).then_some(key);
         if remember.is_some_and(|key| self.shared.verified.has(key)) {
@@ -138,7 +138,7 @@ impl Receiver {
         Fast::Allowed
     }
 
-    /// To the clerks; if they have more than enough to do, it is refused, or goes unrecorded.
+    /// Passes a job on; if the queue is full, it is refused or goes unrecorded.
     fn pass_on(&self, call: &Notification, job: Job) {
         match self.jobs.try_send(job) {
             Ok(()) => {}
@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     fn too_many(&self, call: &Notification) {
-        let attempt = Attempt::Other { what: "more calls at once than can be looked at".to_owned() };
+        let attempt = Attempt::Other { what: "more calls at once than can be judged".to_owned() };
         let program = process::program(call.tid);
         self.shared.note_refusal(attempt, &Because::TooMany, &program, || process::pid(call.tid));
         self.shared.penalty.refuse(&self.shared.listener, call.id, libc::EACCES);
@@ -165,7 +165,7 @@ enum Fast {
     Slow { remember: Option<u64> },
 }
 
-/// The whole path, with a NUL.
+/// Joined path with a NUL.
 fn join<'a>(whole: &'a mut [u8; 2 * PATH_MAX], base: &[u8], path: &[u8]) -> Option<&'a CStr> {
     let mut length = 0;
     for part in [base, if base.is_empty() { b"" } else { b"/" }, path, b"\0"] {
@@ -178,12 +178,12 @@ fn join<'a>(whole: &'a mut [u8; 2 * PATH_MAX], base: &[u8], path: &[u8]) -> Opti
 enum Plain {
     Link,
     There,
-    /// Nothing there yet, or an error that the kernel tells the command itself.
+    /// Nothing there yet, or an error that the kernel itself returns.
     Unknown,
 }
 
-/// Follow a path without ever following a link. Asked for as a folder, because for anything else the kernel has an
-/// error and no descriptor that would have to be closed.
+/// Checks a path for links by walking it without following any. It is opened as a directory, because for anything else
+/// the kernel returns an error and no descriptor that would have to be closed.
 fn has_no_link(shared: &Shared, path: &CStr) -> Plain {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -194,11 +194,11 @@ fn has_no_link(shared: &Shared, path: &CStr) -> Plain {
     }
 }
 
-/// The folders that relative paths start from. A thread's working directory is remembered for a moment: chdir is
-/// trapped, so it goes stale only when a number comes back as another thread's.
+/// Directories that relative paths start from. A thread's working directory is remembered for a moment: chdir is
+/// trapped, so it becomes stale only when a thread id is reused.
 struct Bases {
     known: Box<[Base]>,
-    /// Of a descriptor, or too long to be remembered.
+    /// Path of a descriptor, or one too long to be remembered.
     other: Box<[MaybeUninit<u8>; PATH_MAX]>,
 }
 
@@ -270,7 +270,7 @@ fn now() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A short name, put together without memory.
+/// Short name, built without allocation.
 struct Name {
     bytes: [u8; 48],
     length: usize,

@@ -1,8 +1,8 @@
-//! Recording what a command does. Nothing is asked, granted or refused here: every call that is recorded goes on to the
-//! kernel, which judges it by the rules of the start as it does where nothing is trapped.
+//! Recording of what a command does. Nothing is asked, granted or refused here: every recorded call goes on to the
+//! kernel, which judges it by the rules of the start as if it were not trapped.
 //!
-//! What is recorded is what a call meant when it was looked at. The command may change it before the kernel looks; then
-//! the record is wrong, and nothing else is.
+//! A record says what a call meant when it was read. The command may change its arguments before the kernel reads them;
+//! then the record is wrong, and nothing else is.
 
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,7 +33,7 @@ pub(super) struct Recorder(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     recorded: Recorded,
-    /// Of all paths.
+    /// Total length of all paths.
     bytes: usize,
 }
 
@@ -46,7 +46,7 @@ impl Recorder {
         self.kept().recorded.clone()
     }
 
-    /// A call that nobody had time to look at.
+    /// Counts a call that could not be recorded for lack of time.
     pub(super) fn missed(&self) {
         self.kept().recorded.unrecorded += 1;
     }
@@ -102,11 +102,11 @@ impl Shared {
                 }
                 return;
             }
-            // It is not there, or it is on /proc, or nobody waits for it any more.
+            // It does not exist, it is on /proc, or the caller does not wait for it any more.
             _ => return,
         };
         match &target {
-            // A file without a name is made in the folder.
+            // An unnamed file is made in the directory.
             Target::There { path, kind: Kind::Directory, .. } if open.how.has(libc::O_TMPFILE) => {
                 self.record_names(recorder, path);
             }
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Whether it is a call that is only looked at; then it was.
+    /// Records a call that is trapped only for that; false if it is another call.
     pub(super) fn record_call(&self, call: &Notification) -> bool {
         let Some(recorder) = &self.recorder else { return false };
         if call.nr == libc::SYS_connect {
@@ -176,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// The program, and the one that its first line names, which the kernel opens by itself.
+    /// Records the program, and the interpreter that its first line names, which the kernel opens by itself.
     fn record_start(&self, recorder: &Recorder, call: &Notification, at: Where) {
         let how = How { flags: libc::O_RDONLY, mode: 0, resolve: 0 };
         let mut next = self.followed(call, at, how);
@@ -206,7 +206,7 @@ impl Shared {
     pub(super) fn path_of(&self, call: &Notification, at: Where) -> Option<Vec<u8>> {
         let mut buffer = [0; PATH_MAX];
         let length = notify::read_path(call.tid, at.path, &mut buffer).ok()?;
-        // What was read was the memory of the thread that still stands in this call.
+        // The call still waits, so what was read was its thread's memory.
         self.listener.is_valid(call.id).then(|| buffer[..length].to_vec())
     }
 
@@ -221,7 +221,7 @@ impl Shared {
         self.keep(recorder, path.to_owned(), stands, uses, self.denies(path, true, access));
     }
 
-    /// Names in a folder were made or removed.
+    /// Records that names in a directory were made or removed.
     fn record_names(&self, recorder: &Recorder, folder: &Path) {
         let denied = self.denies(&folder.join(SOME_NAME), false, AccessMode::Write);
         self.keep(recorder, folder.to_owned(), Stands::Directory, &[Use::Names], denied);
@@ -237,7 +237,7 @@ impl Shared {
         !query_path(&self.policy, path, exists, access).is_allowed()
     }
 
-    /// File systems of the command's own are no matter of any policy.
+    /// Keeps a path, except on file systems private to the command, which no policy covers.
     fn keep(&self, recorder: &Recorder, path: PathBuf, stands: Stands, uses: &[Use], denied: bool) {
         if !self.private.iter().any(|private| is_within(&path, private)) {
             recorder.touch(path, stands, uses, denied);
@@ -245,12 +245,12 @@ impl Shared {
     }
 }
 
-/// A new name stands for every other.
+/// Example of a new name in a directory, for policy queries.
 const SOME_NAME: &str = ".nono-asks-about-this-folder";
-/// As many as the kernel follows.
+/// Maximum number of nested interpreters, as in the kernel.
 const MOST_INTERPRETERS: usize = 5;
 
-/// What stands behind `#!`.
+/// Path after `#!`.
 fn interpreter(pin: &OwnedFd) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(resolve::own_link(pin.as_fd()), flags, Mode::empty()).ok()?;

@@ -1,4 +1,4 @@
-//! Refusals, counted by kind: a flood is one line with a number.
+//! Denials, counted by kind: a flood is one line with a count.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::process;
 use crate::report::{Attempt, Because, Refused};
 
-/// Kinds that are listed; what comes after is only counted.
+/// Maximum number of kinds listed; further ones are only counted.
 const MOST: usize = 1000;
 
-/// Beyond the limit on questions it no longer matters which ones: one line for all of one program.
+/// Merges denials beyond the limit on requests: one line for all of one program.
 pub(super) fn folded(attempt: Attempt, because: &Because) -> Attempt {
     match (because, attempt) {
         (Because::TooMany, Attempt::Open { .. }) => Attempt::Other { what: "more questions".to_owned() },
@@ -25,7 +25,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// `pid` is asked for only where it is listed: in a flood every look into `/proc` counts. Gives it back then.
+    /// Counts a denial. `pid` is called only for a new line, because in a flood every read of `/proc` counts; it is
+    /// returned then.
     pub(super) fn count(
         &mut self,
         attempt: Attempt,
@@ -38,7 +39,7 @@ impl Refusals {
             refused.count += 1;
             return None;
         }
-        // One that has just died has no program any more: it counts with those that were refused the same.
+        // A process that has just died has no program any more: it counts with those that were refused the same.
         let is_same = |refused: &&mut Refused| refused.attempt == key.0 && refused.because == key.1;
         if key.2 == Path::new(process::UNKNOWN)
             && let Some(refused) = self.list.iter_mut().find(is_same)

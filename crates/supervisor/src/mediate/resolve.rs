@@ -1,8 +1,8 @@
-//! From a path in a command's words to an object that is held fast.
+//! Resolution of a path given by the command to a pinned object.
 //!
-//! Everything is followed in the command's own view of the file system (its root, its mounts, its masks) and never
-//! through a magic link. The object that was reached is pinned by a descriptor, and from then on it is that object that
-//! is shown, decided about and opened; what the path leads to later is of no interest.
+//! Every path is followed in the command's own view of the file system (its root, its mounts, its masks) and never
+//! through a magic link. The object is pinned by a descriptor, and from then on that object is shown, judged and
+//! opened; what the path leads to later does not matter.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,11 +15,12 @@ use rustix::io::Errno;
 
 use super::call::{How, Start};
 
-/// How often an open is tried again.
+/// Maximum number of attempts to open.
 const TRIES: usize = 100;
 
-/// `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..` stays
-/// below, and says `EAGAIN`. That is no answer to the command's call: left to the kernel, it would be refused unseen.
+/// Calls `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..`
+/// stays below, and returns `EAGAIN`. That must not decide the command's call: left to the kernel, it would be refused
+/// without being judged.
 fn open_how(
     dir: impl AsFd,
     path: &OsStr,
@@ -36,7 +37,7 @@ fn open_how(
     Err(Errno::AGAIN)
 }
 
-/// A device and an inode: the same as long as it is pinned.
+/// Device and inode: unique as long as the object is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     dev: u64,
@@ -54,12 +55,12 @@ impl Identity {
     }
 }
 
-/// What stands there.
+/// Kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Directory,
-    /// Devices, pipes, sockets.
+    /// Device, pipe or socket.
     Special,
 }
 
@@ -72,9 +73,9 @@ pub(super) enum Target {
         kind: Kind,
         links: u64,
     },
-    /// A name that does not exist, in a folder that does.
+    /// Name that does not exist, in a directory that does.
     Missing {
-        /// Held so that its identity cannot become another's.
+        /// Held open so that its identity is not reused.
         _folder: OwnedFd,
         folder_path: PathBuf,
         folder_identity: Identity,
@@ -83,7 +84,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Without links, as the command sees it.
+    /// Path without links, as the command sees it.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Target::There { path, .. } => path.clone(),
@@ -91,7 +92,7 @@ impl Target {
         }
     }
 
-    /// Of the object, if there is one.
+    /// Identity of the object, if there is one.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
             Target::There { identity, .. } => Some(*identity),
@@ -100,26 +101,26 @@ impl Target {
     }
 }
 
-/// What came of following a path.
+/// Result of following a path.
 #[derive(Debug)]
 pub(super) enum Resolved {
     Target(Target),
-    /// The command cannot even look there, because of a mask or of permissions: the kernel refuses it.
+    /// The command cannot see it, because of a mask or of permissions: the kernel refuses it.
     Hidden,
-    /// There is nothing to decide: the kernel gives its own error, or judges what only it can (`/proc`).
+    /// Nothing to decide: the kernel returns its own error, or judges what only it can (`/proc`).
     Kernel,
 }
 
-/// How often a name that leads nowhere may lead on.
+/// Maximum number of dangling links followed.
 const MOST_LINKS: usize = 16;
 const PROC_MAGIC: i64 = 0x9fa0;
-/// Flags under which the start is more than a start, so that a path cannot be made absolute.
+/// Flags that anchor a path at its start, so that it cannot be made absolute.
 const ANCHORED: u64 = 0x01 | BENEATH | IN_ROOT;
 const BENEATH: u64 = 0x08;
 const IN_ROOT: u64 = 0x10;
 const NO_SYMLINKS: u64 = 0x04;
 
-/// The folder a relative path starts at, as text.
+/// Directory a relative path starts at, as text.
 pub(super) fn base(tid: u32, start: Start) -> io::Result<Vec<u8>> {
     let link = std::fs::read_link(base_link(tid, start))?.into_os_string().into_vec();
     if link.first() == Some(&b'/') { Ok(link) } else { Err(io::ErrorKind::NotADirectory.into()) }
@@ -132,7 +133,7 @@ fn base_link(tid: u32, start: Start) -> String {
     }
 }
 
-/// Follow `path` for the thread `tid`, whose root is `root`.
+/// Follows `path` for the thread `tid`, whose root is `root`.
 pub(super) fn resolve(
     root: BorrowedFd<'_>,
     tid: u32,
@@ -156,7 +157,7 @@ pub(super) fn resolve(
     from_root(root, &absolute, how)
 }
 
-/// Follow an absolute path.
+/// Follows an absolute path.
 pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Resolved> {
     let mut path = path.to_vec();
     for _ in 0..MOST_LINKS {
@@ -165,7 +166,7 @@ pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Resu
             Ok(pin) => return pinned(pin),
             Err(Errno::NOENT) if how.creates() => {}
             Err(Errno::ACCESS) => return Ok(Resolved::Hidden),
-            // Whatever it is, the kernel says the same to the command.
+            // The kernel returns the same error to the command.
             Err(_) => return Ok(Resolved::Kernel),
         }
         match missing(root, &path, how)? {
@@ -182,14 +183,14 @@ fn no_symlinks(how: How) -> ResolveFlags {
 
 fn named(how: How) -> OFlags {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    // An exclusive creation does not follow a link in the last place either.
+    // An exclusive creation does not follow a link in the last component either.
     let stays = how.has(libc::O_NOFOLLOW) || how.has(libc::O_CREAT | libc::O_EXCL);
     if stays { flags | OFlags::NOFOLLOW } else { flags }
 }
 
 enum Missed {
     Resolved(Resolved),
-    /// The name is a link to something that is not there.
+    /// The name is a link to something that does not exist.
     LeadsTo(Vec<u8>),
 }
 
@@ -222,9 +223,10 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
     })))
 }
 
-/// Beneath a descriptor, or with it as the root: then it must be that descriptor.
+/// Follows a path beneath a descriptor, or with it as the root: then it must be that descriptor.
 fn anchored(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8], how: How) -> io::Result<Resolved> {
-    // An absolute path leaves every anchor but a root; then it starts at the command's root, which is not ours.
+    // An absolute path leaves every anchor but a root; then it starts at the command's root, which is not the
+    // supervisor's.
     let absolute = path.first() == Some(&b'/') && how.resolve & IN_ROOT == 0;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let base = if absolute {
@@ -253,7 +255,7 @@ fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Kind::File,
         FileType::Directory => Kind::Directory,
-        // Only where links are not to be followed: the kernel has the error for it.
+        // Only where links are not followed: the kernel returns the error.
         FileType::Symlink => return Ok(Resolved::Kernel),
         _ => Kind::Special,
     };
@@ -270,7 +272,7 @@ fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     Ok(Resolved::Target(Target::There { pin, path, identity, kind, links }))
 }
 
-/// A name in a folder, whatever it leads to.
+/// Name in a directory, whatever it leads to.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) folder: PathBuf,
@@ -284,7 +286,7 @@ impl Named {
     }
 }
 
-/// Follow all of `path` but its last name. `None`: there is no such folder, or it is on procfs.
+/// Follows all of `path` but its last component. `None`: there is no such directory, or it is on procfs.
 pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8]) -> Option<Named> {
     let mut path = path.to_vec();
     while path.len() > 1 && path.last() == Some(&b'/') {
@@ -308,7 +310,7 @@ pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8
     }
 }
 
-/// What is on procfs depends on who looks: it is never opened for somebody else.
+/// Whether it is on procfs, whose content depends on the process that reads it: it is never opened for another one.
 fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let kind: i64 = rustix::fs::fstatfs(fd)?.f_type.into();
@@ -319,13 +321,13 @@ pub(super) fn path_of(fd: BorrowedFd<'_>) -> io::Result<PathBuf> {
     std::fs::read_link(own_link(fd))
 }
 
-/// The name under which this process can open a pinned object again.
+/// Path under which this process can reopen a pinned object.
 pub(super) fn own_link(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// The same object in *this* process's view of the file system, where the mounts are not read-only. An error, if
-/// something else stands there: the command's view has a mask or a mount of its own in that place.
+/// Pins the same object in *this* process's view of the file system, where the mounts are not read-only. An error if
+/// another object is there: the command's view has a mask or a mount of its own at that path.
 pub(super) fn outside(path: &Path, identity: Identity) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let follow = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

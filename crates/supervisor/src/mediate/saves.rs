@@ -1,8 +1,8 @@
-//! Saving a file through another one: it is made, written, and renamed to the file. In a folder that was not granted none of
-//! that is the kernel's to allow, so what was agreed to is done here, and only that.
+//! Saving of a file through a temporary one: it is made, written, and renamed to the file. In a directory that was not
+//! granted the kernel allows none of that, so what was approved is done here, and nothing else.
 //!
-//! The question is about the file that is saved. What the command writes meanwhile has no name in the folder; it gets one
-//! when the command renames it, in the place of what was shown. A rename to anything else is a question of its own.
+//! The request is about the file that is saved. What the command writes meanwhile has no name in the directory; it gets
+//! one when the command renames it to the approved path. A rename to any other path is a request of its own.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -26,14 +26,14 @@ use super::table::WRITE;
 use super::temporary::originals;
 use crate::report::{Attempt, Because};
 
-/// What a name leads to that is to be replaced, never through a link.
+/// Flags to resolve a name that is to be replaced, never through a link.
 const IN_PLACE: How = How { flags: libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, mode: 0, resolve: 0 };
 
-/// Nobody was asked about a program that runs as its owner.
+/// Permission bits the command may set: no approval covers setuid programs.
 const PERMISSIONS: u32 = 0o777;
 
 impl Shared {
-    /// The file that is to be saved by making this one, if it looks like that, and if it can be asked about.
+    /// File that is probably saved by making this one, if it can be asked about.
     pub(super) fn saved_by(&self, open: &Open, target: &Target, rights: u8) -> Option<Target> {
         let Target::Missing { folder_path, name, .. } = target else { return None };
         let writes = open.how.rights() & WRITE != 0;
@@ -41,7 +41,7 @@ impl Shared {
         if !writes || !is_call || self.backend.is_none() || !self.drafts().has_room() {
             return None;
         }
-        // A name that was agreed to is made under that name.
+        // A name that was approved is made under that name.
         let answered = self.answers().look_up(&target.path(), rights);
         if matches!(answered, Some(Answered::Granted { .. })) {
             return None;
@@ -64,7 +64,7 @@ impl Shared {
         matches!(self.judge(&file, &file.path(), WRITE), Judged::Askable).then_some(file)
     }
 
-    /// What was agreed to before: to put exactly this file in exactly this place.
+    /// Approver of exactly this replacement, if it was approved before.
     pub(super) fn agreed(&self, waiter: &Waiter) -> Option<String> {
         let drafts = self.drafts();
         let draft = drafts.unnamed(waiter.open.replaces.as_deref()?)?;
@@ -72,7 +72,7 @@ impl Shared {
         same.then(|| draft.by.clone())
     }
 
-    /// Make a file without a name for the command to write, in the file system of the one that is saved.
+    /// Makes an unnamed file for the command to write, in the file system of the one that is saved.
     pub(super) fn draft(&self, waiter: &Waiter, name: &Target, by: &str) -> io::Result<OwnedFd> {
         let Target::Missing { folder_path, folder_identity, .. } = name else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -96,7 +96,7 @@ impl Shared {
         Ok(file)
     }
 
-    /// Open again what has no name. True: it was one, and is answered.
+    /// Reopens an unnamed draft. True if it was one; the call is answered then.
     pub(super) fn open_draft(&self, open: &Open, path: &Path) -> bool {
         let Source::Call { id, .. } = open.source else { return false };
         let opened = {
@@ -119,7 +119,7 @@ impl Shared {
         true
     }
 
-    /// The path that an open means whose last name is not there for the kernel.
+    /// Path of an open whose last component does not exist for the kernel.
     pub(super) fn named_by(&self, open: &Open) -> Option<PathBuf> {
         if self.drafts().is_empty() {
             return None;
@@ -128,7 +128,7 @@ impl Shared {
         open.is_wanted(&self.listener).then(|| named.path())
     }
 
-    /// Renames, removals and modes of what the command made. False: it is about something else.
+    /// Handles renames, removals and modes of drafts. False if the call concerns something else.
     pub(super) fn about_a_draft(&self, call: &Notification) -> bool {
         if self.drafts().is_empty() {
             return false;
@@ -153,7 +153,7 @@ impl Shared {
         }
     }
 
-    /// To be decided like opening the file that it is renamed to for writing.
+    /// Decides about a rename as about opening its target for writing.
     fn rename_draft(&self, call: &Notification, old: Where, new: Where) -> bool {
         let Some(source) = self.named(call, old).map(|named| named.path()) else { return false };
         if self.drafts().get(&source).is_none() {
@@ -206,7 +206,7 @@ impl Shared {
         true
     }
 
-    /// The answer to a rename was yes: what the command made becomes the file that was shown.
+    /// Carries out an approved rename: the draft becomes the file that was shown.
     pub(super) fn put_in_place(&self, waiter: &Waiter, source: &Path) -> io::Result<()> {
         let (folder, name) = place_of(&waiter.target)?;
         let mut drafts = self.drafts();
@@ -231,13 +231,15 @@ impl Shared {
         Ok(())
     }
 
-    /// What was made to save a file, and was neither put in its place nor removed, is gone: say so.
+    /// Reports drafts that were neither put in place nor removed: their content is lost.
     pub(super) fn note_drafts_left(&self) {
         let left = self.drafts().left();
         for (path, draft) in left {
             let access = nono_policy::AccessMode::Write;
-            let why =
-                format!("only {} was agreed to, and it was never renamed to that", draft.original.display());
+            let why = format!(
+                "only {} was approved, and the file was never renamed to it",
+                draft.original.display()
+            );
             let attempt = Attempt::Open { path, access };
             self.note_refusal(attempt, &Because::Failed { why }, &draft.program, || draft.pid);
         }
@@ -248,7 +250,7 @@ fn from(call: &Notification, index: usize) -> Where {
     Where { start: Start::of(call.args[index]), path: call.args[index + 1] }
 }
 
-/// As the kernel takes an `int`.
+/// Lower half of an argument, which the kernel takes as an `int`.
 fn low(argument: u64) -> u64 {
     argument & u64::from(u32::MAX)
 }
@@ -259,7 +261,7 @@ fn errno(error: &io::Error) -> i32 {
 
 const PLAIN: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 
-/// The folder of an object in this process's view, and its name there: that object, and no other.
+/// Directory of an object in this process's view, and its name there; fails if the name is another object.
 fn in_folder(path: &Path, identity: Identity) -> io::Result<(OwnedFd, &OsStr)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -290,7 +292,7 @@ fn remove(path: &Path, identity: Identity) -> io::Result<()> {
 
 static LINKED: AtomicU64 = AtomicU64::new(0);
 
-/// Give a file its name; `over` what stands there, at once.
+/// Links an unnamed file into a directory; `over`: atomically replaces what is there.
 fn link(draft: &Unnamed, folder: &OwnedFd, name: &OsStr, over: bool) -> io::Result<()> {
     let file = CString::new(resolve::own_link(draft.file.as_fd()).into_os_string().into_vec())?;
     let linked =

@@ -1,4 +1,4 @@
-//! What the mediator's threads share.
+//! State shared by the mediator's threads.
 
 use std::collections::HashSet;
 use std::io;
@@ -30,14 +30,14 @@ pub(super) struct Shared {
     pub(super) listener: Listener,
     pub(super) root: OwnedFd,
     pub(super) policy: Arc<ResolvedPolicy>,
-    /// File systems of the command's own, which no policy speaks of.
+    /// File systems private to the command, which no policy covers.
     pub(super) private: Vec<PathBuf>,
-    /// nono's own folders, beside what the policy closes.
+    /// Directories of nono's own, beside those the policy closes.
     pub(super) own: Vec<PathBuf>,
     pub(super) aliases: Aliases,
     pub(super) backend: Option<Arc<dyn ApprovalBackend>>,
     pub(super) snapshots: Option<Arc<dyn Snapshots>>,
-    /// One question at a time is put to it.
+    /// Held while the approver is asked: one request at a time.
     pub(super) turn: Mutex<()>,
     pub(super) stage: Option<Stage>,
     pub(super) questions: Questions,
@@ -47,9 +47,9 @@ pub(super) struct Shared {
     pub(super) journal: Journal,
     pub(super) urls: Option<Urls>,
     pub(super) history: Option<History>,
-    /// Where the command is only watched.
+    /// Set where the command is only recorded.
     pub(super) recorder: Option<Recorder>,
-    /// For calls that open nothing.
+    /// Context for calls that open nothing.
     pub(super) scene: Arc<Scene>,
     pub(super) crew: Crew,
     pub(super) pairs: Mutex<Pairs>,
@@ -57,7 +57,7 @@ pub(super) struct Shared {
     refusals: Mutex<Refusals>,
     tracked: Mutex<HashSet<PathBuf>>,
     drafts: Mutex<Drafts>,
-    /// Modes are mediated, because nothing else holds them.
+    /// Whether changes of modes are mediated, because nothing else enforces them.
     pub(super) judges_metadata: bool,
 }
 
@@ -68,7 +68,7 @@ impl Shared {
         let root = handed.root.try_clone()?;
         let policy = mediate.policy.clone();
         let scene = Scene::new(policy, handed.init, mediate.own_network, root, handed.socket_list)?;
-        // Objects are known by their paths without links; what is not there yet has none.
+        // Objects are known by their paths without links; a path that does not exist yet is kept as it is.
         let own: Vec<_> = mediate.own.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         Ok(Shared {
             scene: Arc::new(scene),
@@ -108,7 +108,7 @@ impl Shared {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something was refused: for the report, and for the log.
+    /// Notes a denial for the report and the audit log.
     pub(super) fn note_refusal(
         &self,
         attempt: Attempt,
@@ -140,9 +140,9 @@ impl Shared {
     }
 }
 
-/// Paths that were found to lead where the rules allow, by the hash of path and access.
+/// Paths found to lead where the rules allow, by the hash of path and access.
 ///
-/// Only for places the command cannot change. Whoever can, the person, may make an entry wrong; then the kernel refuses
+/// Only for directories the command cannot change. The user can, and may make an entry wrong; then the kernel refuses
 /// what could have been asked about, and nothing is opened.
 pub(super) struct Verified {
     slots: Box<[AtomicU64]>,

@@ -1,8 +1,8 @@
-//! Whether the rules the command started with allow an open, by its path alone, without a lock and without memory.
+//! Lookup of whether the rules the command started with allow an open, by its path alone, without locks or allocation.
 //!
 //! A yes lets the kernel carry the call out, and Landlock judges it again by what the path really leads to. So a wrong
-//! answer here can only cost a question (yes instead of no) or a longer way (no instead of yes), never open anything;
-//! that is why prefixes are known by a 64-bit hash alone, and names by their bytes and not by what they mean.
+//! answer here can only cost a request (yes instead of no) or the slow path (no instead of yes), never open anything;
+//! that is why prefixes are known only by a 64-bit hash, and names by their bytes and not by what they resolve to.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ pub(super) fn bits(access: AccessMode) -> u8 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// 0: empty.
+    /// Hash of the path; 0 if the slot is empty.
     hash: u64,
-    /// What is allowed here and below, and here alone.
+    /// Rights here and below, and here alone.
     below: u8,
     here: u8,
-    /// Here and below nothing is decided by this table.
+    /// Whether this table decides nothing here and below.
     closed: bool,
 }
 
-/// What the table says about a path.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Allowed {
-        /// Everything that is allowed there.
+        /// All rights granted there.
         rights: u8,
-        /// Stands for the path, as it was normalised.
+        /// Hash of the normalised path.
         hash: u64,
     },
-    /// Has to be looked at.
+    /// Needs the slow path.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl Table {
         table
     }
 
-    /// Folders that are the command's own, whatever the policy says.
+    /// Allows directories that are private to the command, whatever the policy says.
     pub(super) fn allow(&mut self, folders: &[PathBuf]) {
         // There is room: the table is at most half full.
         for folder in folders.iter().take(self.slots.len() / 4) {
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// What is known about `path`, which starts at `base` unless it is absolute.
+    /// Looks up `path`, which starts at `base` unless it is absolute.
     pub(super) fn look_up(&self, base: &[u8], path: &[u8]) -> Known {
         let walk = if path.first() == Some(&b'/') { Walk::from(path, b"") } else { Walk::from(base, path) };
         let Some(walk) = walk else { return Known::Unknown };
@@ -118,10 +118,10 @@ impl Table {
     }
 }
 
-/// What the empty prefix, `/`, hashes to.
+/// Hash of the empty prefix, `/`.
 const ROOT: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// The hashes of a path's prefixes, from the first component to the whole. Slashes in a row and `.` do not count.
+/// Hashes of a path's prefixes, from the first component to the whole. Repeated slashes and `.` do not count.
 struct Walk<'a> {
     first: &'a [u8],
     second: &'a [u8],
@@ -129,7 +129,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// `None`: there is a `..`, and only the file system knows where that leads.
+    /// Starts a walk; `None` if there is a `..`, since only the file system knows where that leads.
     fn from(first: &'a [u8], second: &'a [u8]) -> Option<Walk<'a>> {
         let climbs = |path: &[u8]| path.split(|byte| *byte == b'/').any(|part| part == b"..");
         (!climbs(first) && !climbs(second)).then_some(Walk { first, second, hash: ROOT })

@@ -1,22 +1,22 @@
-//! Which file a temporary name stands for. Programs save a file by writing another one beside it and renaming that: whoever
-//! is asked should be asked about the file, not about a name that is another one each time.
+//! Recognition of temporary names. Programs save a file by writing another one beside it and renaming that: the user
+//! should be asked about the file, not about a name that differs each time.
 
-/// Words that say so by themselves, whether or not the file is there.
+/// Words that mark a temporary name, whether or not the file exists.
 const CERTAIN: &[&str] = &["tmp", "temp", "atomic"];
-/// Words that say so beside a file of that name, where the new one is made exclusively.
+/// Words that mark one beside a file of that name, where the new one is made exclusively.
 const BESIDE: &[&str] = &["lock", "swp", "swo", "swx", "new", "part", "partial"];
-/// Words of copies that are to stay.
+/// Words that mark copies meant to stay.
 const STAYS: &[&str] = &["bak", "backup", "orig", "old", "save", "saved", "rej", "copy"];
 
-/// A file that a name may be temporary for.
+/// File that a name may be temporary for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Original<'a> {
     pub(super) name: &'a [u8],
-    /// The name alone tells; otherwise a file has to be there.
+    /// Whether the name alone is enough; otherwise a file must exist.
     pub(super) certain: bool,
 }
 
-/// Files that `name` may be temporary for, the likeliest first. `exclusive`: it is to be made, and must not be there.
+/// Files that `name` may be temporary for, the likeliest first. `exclusive`: it is created with `O_EXCL`.
 pub(super) fn originals(name: &[u8], exclusive: bool) -> Vec<Original<'_>> {
     let visible = name.strip_prefix(b".").or_else(|| name.strip_prefix(b"#"));
     let mut found: Vec<Original<'_>> = [Some(name), visible]
@@ -38,7 +38,7 @@ fn is_separator(byte: u8) -> bool {
     !byte.is_ascii_alphanumeric() && byte.is_ascii()
 }
 
-/// Whether what stands behind a file's name makes a temporary one of it, and whether that is certain.
+/// Whether the part after a file's name makes it a temporary one, and whether that is certain.
 fn is_temporary(rest: &[u8], exclusive: bool) -> Option<bool> {
     let words: Vec<String> = rest
         .split(|byte| is_separator(*byte))
@@ -55,7 +55,7 @@ fn is_temporary(rest: &[u8], exclusive: bool) -> Option<bool> {
     (exclusive && (has(BESIDE) || words.iter().any(|word| is_random(word)))).then_some(false)
 }
 
-/// As `mkstemp` makes them. Digits alone may be a date.
+/// Whether a word looks like one of `mkstemp`. Digits alone may be a date.
 fn is_random(word: &str) -> bool {
     let any = |kind: fn(&char) -> bool| word.chars().any(|one| kind(&one));
     let (digits, lower, upper) =

@@ -1,8 +1,8 @@
-//! `inotify_add_watch`, carried out on behalf of the command.
+//! Emulation of `inotify_add_watch` on behalf of the command.
 //!
-//! Neither Landlock nor a mount keeps a command from watching: whatever it can name tells it the names and the activity in
-//! there. So the path is resolved to an object that is pinned, the object is judged as if it were opened for reading, and
-//! the watch is put on that very object in the instance that was taken from the command.
+//! Neither Landlock nor a mount keeps a command from watching: a watch on any path it can name reveals the names and
+//! the activity in there. So the path is resolved to a pinned object, the object is judged as if it were opened for
+//! reading, and the watch is put on that very object in the inotify instance taken from the command.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Shared {
             let attempt = Attempt::Open { path: name, access: AccessMode::Read };
             return Ok(Handled::Refused(attempt, Because::Policy { reason }));
         }
-        // The way to the object is a link of ours, which ends at a pinned link itself.
+        // The path to the object is a link of the supervisor's own, which ends at a pinned link itself.
         let wanted = wanted.difference(WatchFlags::DONT_FOLLOW);
         let added = inotify::add_watch(instance.as_fd(), through(&pinned), wanted);
         Ok(Handled::Now(match added {
@@ -41,7 +41,7 @@ impl Shared {
         }))
     }
 
-    /// By its path, or by a descriptor of the caller's own.
+    /// Pins the object by its path, or by a descriptor of the caller's own.
     fn pin_watched(&self, call: Call<'_>, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
         if path.as_os_str().is_empty() {
             return Err(libc::ENOENT);
@@ -54,11 +54,11 @@ impl Shared {
         }
     }
 
-    /// Why it may not be watched, if it may not.
+    /// Reason it may not be watched, if there is one.
     fn objection(&self, pinned: &OwnedFd, name: &Path) -> Result<Option<DeniedReason>, i32> {
         let system = rustix::fs::fstatfs(pinned).map_err(Errno::raw_os_error)?;
         let links = rustix::fs::fstat(pinned).map_err(Errno::raw_os_error)?.st_nlink;
-        // What has no name any more cannot be judged by it. In /proc only others' activity could be seen.
+        // An object without a name cannot be judged by it. In /proc only the activity of others could be seen.
         if links == 0 || !name.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC {
             return Ok(Some(DeniedReason::NotGranted));
         }

@@ -1,7 +1,7 @@
-//! Threads that act as the command would: without capabilities, and with a umask of their own.
+//! Threads that act with the command's rights: without capabilities, and with a umask of their own.
 //!
-//! They are started while the command is being set up, when there is nothing else to do, and are given their work once it is
-//! known. Those that are never given any end when the rest is dropped.
+//! They are started while the command is being set up, when there is nothing else to do, and get their work once it is
+//! known. Those that never get any end when the rest is dropped.
 
 use std::io;
 use std::sync::mpsc::{Receiver as Inbox, SyncSender, sync_channel};
@@ -21,7 +21,7 @@ struct Worker {
     name: &'static str,
     thread: JoinHandle<()>,
     prepared: Inbox<io::Result<()>>,
-    /// Until it has work.
+    /// Present until it has work.
     work: Option<SyncSender<Work>>,
 }
 
@@ -36,7 +36,7 @@ impl Workers {
     pub(super) fn give(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut named = self.workers.iter_mut().filter(|worker| worker.name == name);
         let work_of = named.find_map(|worker| worker.work.take());
-        // Either is an error of ours, or the thread could not prepare itself.
+        // Either is a bug, or the thread could not prepare itself.
         let sent = work_of.and_then(|to| to.send(Box::new(work)).ok());
         sent.ok_or_else(|| io::ErrorKind::Other.into())
     }
@@ -58,7 +58,7 @@ impl Worker {
         let thread = Builder::new().name(name.to_owned()).spawn(move || {
             let done = drop_capabilities().and_then(|()| own_umask());
             let fine = done.is_ok();
-            // Whoever starts them waits for it, or has given up.
+            // The starting thread waits for it, or has given up.
             let _ = ready.send(done);
             if fine && let Ok(work) = inbox.recv() {
                 work();

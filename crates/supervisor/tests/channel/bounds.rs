@@ -1,4 +1,4 @@
-//! Too fast, too many, too slow, twice.
+//! Limits of the channels: rate, number of connections, timeouts, repeated ids.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ fn there_are_so_many_connections_and_no_more() {
         place.connect().is_refused("too_many_connections");
     }
     assert!(idle.iter().all(crate::kit::Client::is_silent));
-    // The other channel has places of its own.
+    // The other channel has limits of its own.
     let control = place.connect_self("control.sock");
     control.send(&serde_json::json!({"version": 1, "type": "status", "id": "1"}));
     assert_eq!(control.answer().unwrap()["status"]["requests"]["too_many_connections"], 5);
-    // Who leaves makes room.
+    // A closed connection makes room.
     idle.pop();
     let mut number = 0;
     until(|| {

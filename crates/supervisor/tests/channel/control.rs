@@ -1,4 +1,4 @@
-//! From outside: what runs, and its end.
+//! Control socket: status and stop.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn a_stop_is_answered_and_then_heard() {
     assert!(matches!(again, Err(ClientError::Refused { problem: Problem::Replayed, .. })), "{again:?}");
 }
 
-/// A report is cut to what a message holds, and says so.
+/// A report is cut to what a message holds, and the cut part is counted.
 #[test]
 fn a_long_report_is_cut() {
     let place = Place::new(Init::Nobody, Bounds::default());

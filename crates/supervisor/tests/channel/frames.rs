@@ -1,4 +1,4 @@
-//! Packets that are no messages: an error, the end of the connection, and nothing reaches the office.
+//! Packets that are not messages: an error, the end of the connection, and no decision is asked for.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -65,7 +65,7 @@ fn a_request_that_does_not_hold_together_is_refused() {
     assert!(place.office.asked.lock().unwrap().is_empty());
 }
 
-/// The kernel closes what was passed in: nothing of it stays open here.
+/// The kernel closes passed descriptors: none of them stays open here.
 #[test]
 fn descriptors_are_not_taken() {
     let place = Place::new(Init::Nobody, Bounds::default());
@@ -75,7 +75,7 @@ fn descriptors_are_not_taken() {
         client.send_with(&place.wanted("1", "granted"), &vec![writes.as_fd(); number]);
         client.is_refused("malformed");
         drop(writes);
-        assert_eq!(content(File::from(reads)), "", "nobody holds the other end");
+        assert_eq!(content(File::from(reads)), "", "the other end is closed");
     }
     assert!(place.office.asked.lock().unwrap().is_empty());
 }

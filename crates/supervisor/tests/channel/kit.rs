@@ -1,4 +1,4 @@
-//! A reception whose office grants by name, and clients.
+//! Channels whose decisions depend on the file name, and clients.
 
 use std::io::{IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use serde_json::{Value, json};
 
-/// Who asked, for what, and why.
+/// Recorded request: asker, path, access and reason.
 type Asked = (Asker, PathBuf, AccessMode, Option<String>);
 
 /// Grants what is called `granted`, keeps waiting for what is called `later`, and denies the rest.
@@ -41,12 +41,12 @@ impl TestOffice {
         self.changed.notify_all();
     }
 
-    /// Until released or given up; whether it is still wanted then.
+    /// Waits until released or withdrawn; returns whether it is still wanted then.
     fn wait(&self, wanted: &StillWanted<'_>) -> bool {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut released = self.released.lock().unwrap();
         while !*released && wanted() {
-            // A hang-up is looked for, not told.
+            // A hang-up is polled for, not signalled.
             released = self.changed.wait_timeout(released, Duration::from_millis(5)).unwrap().0;
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -58,7 +58,7 @@ impl TestOffice {
     }
 }
 
-/// Look again and again; a test that hangs here is ended by whoever runs it.
+/// Polls until it holds; a test that hangs here is ended by its runner.
 pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::yield_now();
@@ -124,16 +124,16 @@ impl Office for TestOffice {
     }
 }
 
-/// Both channels of a session, in a folder of their own.
+/// Both channels of a session, in a directory of their own.
 pub(crate) struct Place {
     pub(crate) office: Arc<TestOffice>,
     pub(crate) reception: Option<Reception>,
     pub(crate) dir: tempfile::TempDir,
-    /// Stands for the sandbox's init; nothing is below it.
+    /// Stands for the sandbox's init; no process is below it.
     _nobody: Nobody,
 }
 
-/// A process without children.
+/// Process without children.
 pub(crate) struct Nobody(Child);
 
 impl Nobody {
@@ -149,12 +149,12 @@ impl Drop for Nobody {
     }
 }
 
-/// Which process stands for the sandbox's init.
+/// Process that stands for the sandbox's init.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Init {
     /// This one: its children are inside.
     Us,
-    /// Another one: everything here is outside.
+    /// Another one: every process here is outside.
     Nobody,
 }
 
@@ -196,14 +196,14 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// A connection to the request channel as the supervisor makes one on behalf of a program.
+    /// Connection to the request channel as the supervisor makes one on behalf of a program.
     pub(crate) fn connect(&self) -> Client {
         let socket = new_socket();
         self.door().connect_for(asker(), socket.as_fd()).unwrap();
         Client(socket)
     }
 
-    /// A connection to either channel, made by this process itself.
+    /// Connection to either channel, made by this process itself.
     pub(crate) fn connect_self(&self, name: &str) -> Client {
         let socket = new_socket();
         let address = rustix::net::SocketAddrUnix::new(self.path(name)).unwrap();
@@ -211,13 +211,13 @@ impl Place {
         Client(socket)
     }
 
-    /// Ask for a file by its name in the folder.
+    /// Request for a file by its name in the directory.
     pub(crate) fn wanted(&self, id: &str, name: &str) -> Value {
         json!({"version": 1, "type": "capability_request", "id": id, "path": self.path(name), "access": "read",
                "reason": "because"})
     }
 
-    /// Ask for a file, and have the answer.
+    /// Asks for a file and returns the answer.
     pub(crate) fn ask(&self, id: &str, name: &str) -> Value {
         let client = self.connect();
         client.send(&self.wanted(id, name));
@@ -225,7 +225,7 @@ impl Place {
     }
 }
 
-/// Who the supervisor says it connected for.
+/// Process that the supervisor connected for.
 pub(crate) fn asker() -> Asker {
     Asker { program: "/usr/bin/agent".into(), pid: 4711 }
 }
@@ -242,7 +242,7 @@ impl Client {
         self.send_packet(&framed(&serde_json::to_vec(message).unwrap()));
     }
 
-    /// As it is. Whoever was refused may have nobody left to send to.
+    /// Sends a packet as it is. A client that was refused may find the other end closed.
     pub(crate) fn send_packet(&self, packet: &[u8]) {
         let _ = rustix::net::send(&self.0, packet, SendFlags::NOSIGNAL);
     }
@@ -255,12 +255,12 @@ impl Client {
         rustix::net::sendmsg(&self.0, &[IoSlice::new(&packet)], &mut control, SendFlags::NOSIGNAL).unwrap();
     }
 
-    /// The next message; `None` when the other end is closed.
+    /// Next message; `None` when the other end is closed.
     pub(crate) fn answer(&self) -> Option<Value> {
         let mut buffer = vec![0; 70_000];
         let got = loop {
             match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
-                // A reset comes before the last words.
+                // A reset is reported before the last message.
                 Err(rustix::io::Errno::CONNRESET) => {}
                 result => break result.unwrap().0,
             }
@@ -268,14 +268,14 @@ impl Client {
         (got > 0).then(|| serde_json::from_slice(&buffer[4..got]).unwrap())
     }
 
-    /// Nothing has come, and the other end is still there.
+    /// Whether nothing has come and the other end is still open.
     pub(crate) fn is_silent(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN | PollFlags::RDHUP)];
         poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
         fds[0].revents().is_empty()
     }
 
-    /// An error of that kind, and then the end.
+    /// Expects an error of that kind, and then the end.
     #[track_caller]
     pub(crate) fn is_refused(&self, error: &str) {
         let answer = self.answer().expect("an answer");
@@ -290,7 +290,7 @@ pub(crate) fn framed(json: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The Python client, as a process of its own: (exit code, output, errors).
+/// Runs the Python client as a process of its own: (exit code, output, errors).
 pub(crate) fn python(socket: &Path, change: impl FnOnce(&mut Command)) -> (Option<i32>, String, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/request.py");
     let mut command = Command::new("python3");
@@ -302,7 +302,7 @@ pub(crate) fn python(socket: &Path, change: impl FnOnce(&mut Command)) -> (Optio
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Everything until the end.
+/// Reads everything until the end.
 pub(crate) fn content(mut file: impl Read) -> String {
     let mut text = String::new();
     file.read_to_string(&mut text).unwrap();

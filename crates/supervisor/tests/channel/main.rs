@@ -1,5 +1,5 @@
-//! The two channels of a session, with real sockets and real processes at their other ends; only the office behind them
-//! is the test's own.
+//! Both channels of a session, with real sockets and real processes at their other ends; only the decisions are the
+//! test's own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! Who may ask: what is inside here, what is outside there, and nobody else.
+//! Peer checks: the request socket is for processes inside, the control socket for those outside.
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::kit::{Init, Place, asker, new_socket, python};
 
-const ELSEWHERE: &str = "stranger: this channel is for what runs inside the sandbox";
+const ELSEWHERE: &str = "stranger: this channel is only for processes inside the sandbox";
 
 #[test]
 fn a_process_outside_gets_nothing_from_the_request_channel() {
@@ -26,7 +26,7 @@ fn a_process_outside_gets_nothing_from_the_request_channel() {
     assert_eq!(place.reception().request_counts().strangers, 2);
 }
 
-/// Also when the modes of folder and socket would let them in.
+/// Also when the modes of directory and socket would let them in.
 #[test]
 fn another_user_gets_nothing() {
     if !rustix::process::geteuid().is_root() {
@@ -53,7 +53,7 @@ fn another_user_gets_nothing() {
     assert!(place.office.asked.lock().unwrap().is_empty());
 }
 
-/// The whole family is inside, also what was left to init by its parents.
+/// All descendants are inside, also those that init adopted.
 #[test]
 fn children_of_children_are_inside() {
     let place = Place::new(Init::Us, Bounds::default());
@@ -97,7 +97,7 @@ fn connections_on_behalf_go_to_the_request_channel_alone() {
     assert_eq!(place.ask("1", "granted")["granted"], true);
 }
 
-/// Strangers in the same queue are not taken for the asker, nor the asker for a stranger.
+/// Other connections in the same queue are not taken for the asker's, nor the asker's for another.
 #[test]
 fn a_crowd_is_told_apart() {
     let place = Place::new(

@@ -1,4 +1,4 @@
-//! What is asked for, and what comes back.
+//! Requests and their answers.
 
 use std::fs::File;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn the_office_decides_and_is_told_who_asks() {
     assert_eq!(
         place.ask("3", "other"),
         json!({"version": 1, "type": "capability_response", "id": "3", "granted": false, "already_open": false,
-               "proxy_fd": null, "by": "the test", "reason": "somebody was asked and said no"})
+               "proxy_fd": null, "by": "the test", "reason": "the approver denied it"})
     );
     let asked = place.office.asked.lock().unwrap();
     assert_eq!(asked[0], (asker(), place.path("granted"), AccessMode::Read, Some("because".to_owned())));
@@ -44,7 +44,7 @@ fn the_python_client_gets_what_was_granted() {
     };
     let said = |code, out: &str, err: &str| (Some(code), out.to_owned(), err.to_owned());
     assert_eq!(ask("granted"), said(0, "content", ""));
-    assert_eq!(ask("other"), said(1, "", "denied: somebody was asked and said no"));
+    assert_eq!(ask("other"), said(1, "", "denied: the approver denied it"));
     std::fs::write(place.path("open"), "open to all").unwrap();
     assert_eq!(ask("open"), said(0, "open to all", ""));
     let asked = place.office.asked.lock().unwrap();
@@ -132,7 +132,7 @@ fn the_end_of_the_session_ends_everything() {
     until(|| !served_by_a_thread());
 }
 
-/// Whether a thread that serves is left in this process. Other tests may have some of their own, which end too.
+/// Whether a serving thread is left in this process. Other tests may have some of their own, which end too.
 fn served_by_a_thread() -> bool {
     let names = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
         let mut name = String::new();

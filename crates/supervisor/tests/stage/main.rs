@@ -1,6 +1,6 @@
-//! The person's terminal, lent and brought back, around real programs in a real terminal (tmux).
+//! Leases of the user's terminal around real programs in a real terminal (tmux).
 //!
-//! This program plays both parts: started as `player` it runs a command and asks; otherwise it is the tests. It has no
+//! This program has two roles: started as `player` it runs a command and prompts; otherwise it is the tests. It has no
 //! harness because a run has to take over the signals before there is any other thread.
 
 #![allow(

@@ -1,5 +1,5 @@
-//! `player command…`: runs the command with a stage, and borrows the terminal whenever a line comes through
-//! `$TMPDIR/ask`. What happened is added to `$TMPDIR/answers`.
+//! Program `player command…`: runs the command with a stage, and leases the terminal whenever a line comes through
+//! `$TMPDIR/ask`. The results are added to `$TMPDIR/answers`.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -45,7 +45,7 @@ pub(crate) fn play(args: &[String]) -> i32 {
     };
     let (prepared, mediate) = prepared(&tmp);
     let outcome = run(&prepared, &command, &options, &signals, mediate, None).unwrap();
-    // Nothing is lent after the end.
+    // There is no lease after the end.
     assert!(stage.lend().is_none());
     // A lease that is back is not yet an answer that is written.
     let _written = answering.lock().unwrap();
@@ -91,7 +91,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
     let profile = ProfileStore::new(None).resolve(&ProfileRef::Name("default".to_owned()), &[]).unwrap();
     let policy = nono_policy::resolve(&request, &host, &profile, PolicyData::embedded(), &HostFacts).unwrap();
     let blueprint = compile(&policy, &support(), ExecStrategy::Supervised, &paths).unwrap();
-    // Nothing is trapped: the questions come through the pipe.
+    // Nothing is trapped: the prompts come through the pipe.
     let mediate = Mediate {
         policy: Arc::new(policy),
         private: vec![],
@@ -110,10 +110,10 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
     (Prepared::new(blueprint, paths).unwrap(), mediate)
 }
 
-/// One lease for each line. `answering` is held until its answer is written.
+/// Takes one lease for each line. `answering` is held until its answer is written.
 fn serve(stage: &Stage, tmp: &Path, answering: &Mutex<()>) {
     loop {
-        // Whoever writes a line opens and closes it each time.
+        // The writer of a line opens and closes the pipe each time.
         let lines = BufReader::new(File::open(tmp.join("ask")).unwrap()).lines();
         for line in lines.map_while(Result::ok) {
             let _held = answering.lock().unwrap();
@@ -124,7 +124,7 @@ fn serve(stage: &Stage, tmp: &Path, answering: &Mutex<()>) {
     }
 }
 
-/// Shows the line, and says which key was pressed.
+/// Shows the line, and returns which key was pressed.
 fn question(stage: &Stage, line: &str) -> String {
     let Some(lease) = stage.lend() else { return "none".to_owned() };
     let kind = if lease.full_screen { "full" } else { "line" };

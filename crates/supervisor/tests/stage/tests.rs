@@ -1,4 +1,4 @@
-//! What the person sees and what the command gets.
+//! What the user sees and what the command gets.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -22,9 +22,9 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("many_megabytes_arrive_whole", many_megabytes_arrive_whole),
 ];
 
-/// Have the player ask.
+/// Makes the player prompt.
 fn ask(world: &World, line: &str) {
-    // Waits until the player listens.
+    // Waits until the player reads.
     let mut fifo = OpenOptions::new().write(true).open(world.path("tmp/ask")).unwrap();
     writeln!(fifo, "{line}").unwrap();
 }
@@ -35,7 +35,7 @@ fn answered(world: &World, line: &str, answer: &str) {
     eventually(|| format!("{wanted:?} in {:?}", answers()), || answers().contains(&wanted).then_some(()));
 }
 
-/// The command is there.
+/// Waits until the command has started.
 fn wait_for_file(world: &World, below: &str) {
     eventually(|| format!("no {below}"), || world.path(below).exists().then_some(()));
 }
@@ -45,7 +45,7 @@ fn settings(world: &World, screen: &Screen<'_>) -> String {
     read(world, "work/settings")
 }
 
-/// What is seen, with colours, however they were told; and the cursor.
+/// Visible text with colours, however they were set, and the cursor.
 fn picture(screen: &Screen<'_>) -> String {
     let seen = screen.tmux(&["capture-pane", "-p", "-e"]).trim_end_matches('\n').replace('\n', "\r\n");
     let mut parser = vt100::Parser::new(30.try_into().unwrap(), 100.try_into().unwrap(), 0);
@@ -71,7 +71,7 @@ fn a_line_goes_on_where_it_was() {
     screen.enter("ada");
     assert_eq!(screen.prompt(), 0);
     let text = screen.text();
-    // The record stays between what was before and what comes after.
+    // The prompt's lines stay between what was before and what comes after.
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let at = lines.iter().position(|line| *line == "name:").unwrap();
     assert_eq!(lines[at + 1..at + 4], ["[stage] one line 30x100? y", "name: ada", "hello ada"], "{text}");
@@ -92,13 +92,13 @@ fn what_is_typed_belongs_to_one_or_the_other() {
     screen.wait_for("[stage] one line");
     screen.key("k");
     answered(&world, "one", "k");
-    // The question's key is nobody else's.
+    // A key for the prompt does not reach the command.
     screen.key("Enter");
     drop(OpenOptions::new().write(true).open(world.path("work/go")).unwrap());
     screen.wait_line("got early");
     assert_eq!(screen.prompt(), 0);
     screen.clear();
-    // Ctrl-C at a question is a key of it, and does not reach the command.
+    // Ctrl-C at a prompt is one of its keys, and does not reach the command.
     screen.start("player sh -c 'echo up; trap \"echo hit\" INT; read x; echo got $x'");
     screen.wait_line("up");
     ask(&world, "two");
@@ -138,7 +138,7 @@ sys.stdout.write("first\r\nsecond \x1b[35mline\x1b[m\r\n> "); sys.stdout.flush()
 while os.read(0, 1) != b"q": pass
 termios.tcsetattr(0, termios.TCSADRAIN, old)
 "#;
-/// (command, what shows that it is there, keys that change something, what ends it)
+/// Full-screen programs: (command, text that shows it has started, keys that change something, keys that end it).
 const FULL: &[(&str, &str, &[&str], &[&str])] = &[
     ("vim -u NONE -N -i NONE lines", "line 5", &["j", "j", "i"], &["Escape", ":", "q", "!", "Enter"]),
     (
@@ -241,7 +241,7 @@ fn a_flood_waits_and_loses_nothing() {
     for round in ["one", "two", "three"] {
         ask(&world, round);
         screen.wait_for(&format!("[stage] {round} line"));
-        // Nothing of the command's comes while the question stands.
+        // The command draws nothing while the prompt is shown.
         let drawn = settled(&screen);
         assert!(drawn.contains(&format!("[stage] {round} line")));
         screen.key("y");
@@ -258,7 +258,7 @@ fn a_flood_waits_and_loses_nothing() {
     for line in numbers.split("\r\n") {
         match line.parse::<u32>() {
             Ok(number) if number == expected => expected += 1,
-            // The line that a question stood in was begun again after it.
+            // The line that a prompt was drawn over was begun again after it.
             Ok(number) if (1..=3).contains(&number.wrapping_sub(expected)) => {
                 (expected, broken) = (number + 1, broken + number - expected);
             }
@@ -283,7 +283,7 @@ fn a_stopped_job_asks_again() {
     answered(&world, "one", "y");
     ask(&world, "two");
     screen.wait_for("[stage] two line");
-    // From outside: at a question Ctrl-Z is a key like any other.
+    // From outside: at a prompt Ctrl-Z is a key like any other.
     assert!(world.command("pkill").args(["-TSTP", "-x", "-o", "player"]).status().unwrap().success());
     assert_eq!(screen.prompt(), 148);
     assert_eq!(settings(&world, &screen), before);
@@ -310,7 +310,7 @@ fn a_job_in_the_background_has_no_terminal() {
     assert_eq!(screen.run("wait"), 0);
 }
 
-/// (line, `@` where the player is; what is typed; lines that must appear)
+/// Redirections: (command line, `@` for the player; keys to type; lines that must appear).
 const REDIRECTED: &[(&str, &[&str], &[&str])] = &[
     ("echo hi | @cat", &[], &["hi"]),
     ("@sh -c 'read x; echo got $x' | cat", &["this"], &["got this"]),
@@ -339,7 +339,7 @@ fn redirected_streams_stay_what_they_are() {
         }
         assert_eq!(screen.prompt(), 0, "{line}: {}", screen.text());
         for line in *lines {
-            // What was typed is shown by way of us, so what comes another way may overtake its line end.
+            // Typed text is echoed through the player, so other output may overtake its line end.
             screen.look(line, |text| text.lines().any(|seen| seen.trim_end().ends_with(line)).then_some(()));
         }
     }
@@ -353,7 +353,7 @@ fn redirected_streams_stay_what_they_are() {
     assert_eq!(settings(&world, &screen), before);
 }
 
-/// Whatever is done to the terminal, a question stands on it, readable.
+/// Whatever is done to the terminal, a prompt on it is readable.
 const HOSTILE: &[&str] = &[
     r"\033[3;4r\033[3;1H",
     r"\033(0",
@@ -401,14 +401,14 @@ fn a_hostile_screen_does_not_hide_a_question() {
 
 fn many_megabytes_arrive_whole() {
     let world = World::new();
-    // As a terminal wants its line ends, and no terminal on the way that makes them so.
+    // With the line ends a terminal wants, and no terminal on the way that adds them.
     world.file("work/pour", "stty -opost; yes $'0123456789abcdef日本語\\r' | head -c 30000000", 0o755);
     let sum = |line: &str| {
         let output = world.command("bash").args(["-c", &format!("{line} | sha256sum")]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // `script` is the terminal: whatever it is told stays as it is.
+    // Here `script` is the terminal: it changes nothing.
     let start = Instant::now();
     let arrived = sum("script -qfec 'stty -opost -echo; player bash pour' /dev/null < /dev/null");
     println!("  {:.0} MB/s", 30.0 / start.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! A place of its own for each test, with this program in it where an ordinary user can start it.
+//! Directory for each test, with this program in it where an ordinary user can start it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,10 +9,10 @@ use std::process::Command;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// Who runs things where root runs the tests.
+/// User that runs things where root runs the tests.
 const ORDINARY: u32 = 60126;
 
-/// `{bin,home,tmp,work}`; commands start in `work`.
+/// Directories `{bin,home,tmp,work}`; commands start in `work`.
 pub(crate) struct World {
     dir: TempDir,
     user: Option<u32>,

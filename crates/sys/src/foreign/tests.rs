@@ -3,7 +3,7 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::IntoRawFd;
 use std::process::{Command, Stdio};
 
-/// A process of its own that has `file` as its standard input and waits for the end of its output's reader.
+/// Process that has `file` as its standard input and waits.
 fn holder(file: std::fs::File) -> std::process::Child {
     Command::new("sleep").arg("100").stdin(Stdio::from(file)).stdout(Stdio::null()).spawn().unwrap()
 }
@@ -29,7 +29,7 @@ fn a_taken_descriptor_is_the_same_open_file() {
     assert!(take_descriptor(child.id(), 0).is_err());
 }
 
-/// A thread may have a table of its own; what it means by a number is what it has there.
+/// A thread may have a descriptor table of its own; a number means what it is there.
 #[test]
 fn a_thread_with_its_own_descriptors_is_asked_itself() {
     let (told, tells) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! The command's own confinement, from limits to exec. Raw calls only, each failing step named.
+//! Confinement of the command itself, from limits to exec. Raw calls only, each failing step named.
 
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -8,9 +8,9 @@ use super::step::{Failure, Step};
 use super::{CStringArray, Executable, Plan, Task, hand_over};
 use crate::raw::{Errno, check_int, sys};
 
-/// Confine this process and execute the program. `Infallible`: success does not return.
+/// Confines this process and executes the program. `Infallible`: success does not return.
 ///
-/// `init`: where to offer the listener, if there is to be one.
+/// The listener, if there is to be one, is offered to `init`.
 pub(super) fn run(plan: &Plan, init: Option<RawFd>) -> Result<Infallible, Failure> {
     let confine = &plan.confine;
     at(Step::Limits, set_limits(&confine.limits))?;
@@ -81,11 +81,11 @@ struct CapData {
 }
 
 const CAP_VERSION_3: u32 = 0x2008_0522;
-/// NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each with its lock: uid 0 alone gives nothing back.
+/// Bits NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each with its lock: uid 0 alone gives nothing back.
 const SECUREBITS: u64 = 0b1100_1111;
 
-/// Empty every capability set, so that nothing executed later finds one. Without CAP_SETPCAP the bounding set cannot
-/// be emptied; it does not have to be then, since no_new_privs keeps the rest empty.
+/// Empties every capability set, so that nothing executed later has one. Without CAP_SETPCAP the bounding set cannot be
+/// emptied; it does not have to be then, since no_new_privs keeps the rest empty.
 pub(super) fn drop_capabilities() -> Result<(), Errno> {
     // SAFETY: prctl takes numbers here; capset's header and data live across the call.
     unsafe {
@@ -125,15 +125,16 @@ fn connect_stdio(stdio: [RawFd; 3]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Everything from 3 up goes at exec; until then the report pipe is still needed.
+/// Marks every descriptor from 3 up close-on-exec; until exec the report pipe is still needed.
 fn close_on_exec() -> Result<(), Errno> {
     // SAFETY: no memory is passed.
     unsafe { sys!(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }?;
     Ok(())
 }
 
-/// Rust ignores SIGPIPE at start and Python SIGXFSZ, too; the command expects the default. A shell may ignore what tells a background group that
-/// it has no terminal, and the command's group is one until it asks. Other ignored signals (nohup) stay ignored.
+/// Restores default signal dispositions. Rust ignores SIGPIPE at start and Python also SIGXFSZ; the command expects the
+/// default. A shell may ignore SIGTTIN and SIGTTOU, and the command's group is in the background until it asks for the
+/// terminal. Other ignored signals (nohup) stay ignored.
 fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
     // SAFETY: mask lives across the call; SIG_DFL is a valid disposition.
     unsafe {
@@ -146,7 +147,7 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
 }
 
 fn execute(program: &Executable) -> Result<Infallible, Errno> {
-    // As execve does it, under a number of its own: where starting programs is trapped, nobody answers yet.
+    // As execve does it, under another number: where starting programs is trapped, no supervisor answers yet.
     let start = |path: &CStr, argv: &CStringArray| {
         // SAFETY: all arrays are NULL-terminated arrays of C strings that outlive the call.
         unsafe {

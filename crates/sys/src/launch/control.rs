@@ -1,4 +1,4 @@
-//! The socket between the parent and init: one-byte orders in, small notices out, at most one descriptor with one.
+//! Socket between the parent and init: one-byte orders in, small notices out, at most one descriptor with each.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -13,29 +13,29 @@ pub(super) const KILL_ALL: u8 = 203;
 pub(super) const PAUSE_ALL: u8 = 204;
 pub(super) const MEASURE: u8 = 205;
 
-/// What init tells the parent.
+/// Notice from init to the parent.
 #[derive(Debug)]
 pub enum Notice {
-    /// The master of the command's own terminal.
+    /// Master of the command's own terminal.
     Terminal(OwnedFd),
-    /// The file system's root as the command sees it.
+    /// Root directory as the command sees it.
     Root(OwnedFd),
-    /// A socket of the command's network namespace that lists others.
+    /// Netlink socket of the command's network namespace that lists its sockets.
     SocketList(OwnedFd),
-    /// Where socket pairs of the command's network namespace can be had.
+    /// Socket on which init makes socket pairs in the command's network namespace.
     Pairs(OwnedFd),
-    /// Where the command's trapped calls arrive.
+    /// Listener for the command's trapped calls.
     Listener(OwnedFd),
-    /// A TCP socket that listens in the command's network: [`super::Plan::serve`].
+    /// TCP socket that listens in the command's network: [`super::Plan::serve`].
     Serving(OwnedFd),
     /// The command was stopped by this signal.
     Stopped(i32),
     Continued,
     /// Pages of memory that belong to no process: [`Control::measure`].
     Counted(i32),
-    /// Its time is over ([`super::Plan::time_ms`]); everything is being ended.
+    /// The time limit was reached ([`super::Plan::time_ms`]); everything is being ended.
     TimeOver,
-    /// The command ended with this wait status; what it left behind is being ended.
+    /// The command ended with this wait status; its remaining processes are being ended.
     Ended(i32),
 }
 
@@ -51,7 +51,7 @@ pub(super) const PAIRS: i32 = 9;
 pub(super) const TIME_OVER: i32 = 10;
 pub(super) const COUNTED: i32 = 11;
 
-/// The parent's end of the control socket.
+/// Parent's end of the control socket.
 #[derive(Debug)]
 pub struct Control(OwnedFd);
 
@@ -64,7 +64,7 @@ impl Control {
         self.send_with(order, 0)
     }
 
-    /// Without waiting for an init that does not listen.
+    /// Sends without waiting for an init that does not read.
     fn send_now(&self, order: u8) -> io::Result<()> {
         self.send_with(order, libc::MSG_DONTWAIT)
     }
@@ -76,28 +76,29 @@ impl Control {
         if n == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Deliver `signal` to the command's process group.
+    /// Delivers `signal` to the command's process group.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         let order = u8::try_from(signal).ok().filter(|s| (1..=64).contains(s));
         self.send(order.ok_or_else(|| io_error(libc::EINVAL))?)
     }
 
-    /// End the command and everything it started: TERM, grace, KILL.
+    /// Ends the command and everything it started: TERM, grace period, KILL.
     pub fn end_all(&self) -> io::Result<()> {
         self.send(END_ALL)
     }
 
-    /// End everything at once, without manners.
+    /// Kills everything at once.
     pub fn kill_all(&self) -> io::Result<()> {
         self.send(KILL_ALL)
     }
 
-    /// Stop everything the command started, not only the command: while nobody watches, nothing may run on.
+    /// Stops everything the command started, not only the command: nothing may run on while the supervisor is stopped.
     pub fn pause_all(&self) -> io::Result<()> {
         self.send(PAUSE_ALL)
     }
 
-    /// Have shared memory counted that belongs to no process; whether init was told. It answers with [`Notice::Counted`].
+    /// Asks for a count of shared memory that belongs to no process; returns whether init was asked. It answers with
+    /// [`Notice::Counted`].
     pub fn measure(&self) -> io::Result<bool> {
         match self.send_now(MEASURE) {
             Err(error)
@@ -109,15 +110,15 @@ impl Control {
         }
     }
 
-    /// Make the command's process group the terminal's foreground group again (after a stop).
+    /// Makes the command's process group the terminal's foreground group again (after a stop).
     pub fn foreground(&self) -> io::Result<()> {
         self.send(FOREGROUND)
     }
 
-    /// The next notice; `None` when init is gone. Call it when the socket is readable.
+    /// Next notice; `None` when init is gone. Call it when the socket is readable.
     pub fn receive(&self) -> io::Result<Option<Notice>> {
         let received = match receive_words(self.0.as_raw_fd()) {
-            // Init ended with an order unread. That is told once, and before what it said last.
+            // Init ended with an order unread. That error is reported once, and before its last notices.
             Err(libc::ECONNRESET) => receive_words(self.0.as_raw_fd()),
             received => received,
         };

@@ -1,15 +1,16 @@
-//! From the confined command to the parent outside: the descriptor at which its trapped calls arrive.
+//! Transfer of the listener for trapped calls from the confined command to the parent outside.
 //!
-//! The command cannot send it itself, since the call for that may be trapped with nobody to answer yet. It writes the
-//! number to a socket that init kept, init takes the descriptor out of the command (`pidfd_getfd`) and passes it on,
-//! together with the root and a list of sockets as the command sees them, and lets the command go on to its program.
+//! The command cannot send it itself, since the call for that may be trapped with no supervisor to answer yet. It
+//! writes the number to a socket that init kept, init takes the descriptor out of the command (`pidfd_getfd`) and
+//! passes it on, together with the root and a list of sockets as the command sees them, and lets the command go on to
+//! its program.
 
 use std::os::fd::RawFd;
 
 use super::control::{LISTENER, PAIRS, ROOT, SOCKET_LIST, send_words};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
-/// The two ends of the socket between init and the command.
+/// Both ends of the socket between init and the command.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) init: RawFd,
@@ -24,7 +25,7 @@ pub(super) fn ends() -> Result<Ends, Errno> {
     Ok(Ends { init: fds[0], command: fds[1] })
 }
 
-/// The command's side, filter in place: say which descriptor it is, and wait until it was taken.
+/// Command's side, filter in place: sends the listener's number and waits until it was taken.
 pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
     let mut taken = 0u8;
     // SAFETY: both buffers are valid for their sizes. read and write are never trapped.
@@ -40,7 +41,7 @@ pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Init's side; returns where it will be asked for socket pairs. Nothing is handed over by a command that failed before; it
+/// Init's side; returns the socket for requests of socket pairs. A command that failed before hands nothing over; it
 /// reports that itself.
 pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: closing our copy of the command's end, so that its failure shows as an end of file.
@@ -61,7 +62,7 @@ pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<RawFd, Er
     if told == 1 { Ok(pairs.init) } else { Err(last_errno()) }
 }
 
-/// Send a descriptor to the parent, and keep no copy of it.
+/// Sends a descriptor to the parent, and keeps no copy of it.
 pub(super) fn pass_on(control: RawFd, what: i32, fd: RawFd) -> Result<(), Errno> {
     let sent = send_words(control, [what, 0], Some(fd), 0);
     // SAFETY: our own descriptor, just passed on or of no use.

@@ -1,6 +1,7 @@
-//! The tiny init: sets up the namespaces, forks the command, reaps, forwards signals, and ends what the command left.
+//! Init of the sandbox: sets up the namespaces, forks the command, reaps, forwards signals, and ends remaining
+//! processes.
 //!
-//! In a pid namespace it is pid 1, so its death is everybody's death; elsewhere it is a subreaper that sweeps its
+//! In a pid namespace it is pid 1, so its death ends every process there; elsewhere it is a subreaper that sweeps its
 //! children. It is not confined by Landlock (it has to mount masks again) but it is non-dumpable, takes orders from the
 //! control socket only, and runs nothing but this file. The parent's death closes the socket, and that ends the tree.
 //! Raw calls only: it runs in a forked copy of a process that may have had threads.
@@ -16,12 +17,12 @@ use super::control::{
 use super::{Cover, Plan, WatchedMask, pairs, setup, shared_memory};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
-/// Where init keeps what it needs: see `start::close_all_but`.
+/// Descriptors that init keeps: see `start::close_all_but`.
 pub(super) const CONTROL: RawFd = 0;
 pub(super) const TTY: RawFd = 1;
 pub(super) const WATCH: RawFd = 2;
 pub(super) const PAIRS: RawFd = 3;
-/// How many ended processes are reaped before orders are looked at again.
+/// Number of ended processes reaped before orders are read again.
 const REAP_AT_ONCE: usize = 256;
 
 pub(super) fn is_pid_one() -> bool {
@@ -34,31 +35,31 @@ pub(super) struct Init<'a> {
     plan: &'a Plan,
     command: i32,
     pid_one: bool,
-    /// Everything was stopped together with the parent, and goes on together with it.
+    /// Whether everything was stopped together with the parent, and goes on together with it.
     paused: Cell<bool>,
-    /// The command's end, and that its time is over, where the parent could not be told at once.
+    /// Notices of the command's end and of the time limit that could not be sent at once.
     untold: Cell<Option<i32>>,
     untold_time: Cell<bool>,
     deadline: Option<i64>,
 }
 
-/// What one turn of reaping found.
+/// Result of one turn of reaping.
 #[derive(Clone, Copy)]
 struct Reaped {
     ended: bool,
     more: bool,
 }
 
-/// How the command's tree is to be ended.
+/// Way to end the command's tree.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// The parent is gone, or wants it so: nobody waits for manners.
+    /// At once: the parent is gone, or wants it so.
     AtOnce,
     WithGrace,
 }
 
 impl Init<'_> {
-    /// `command` is the pid of the forked command as this process sees it.
+    /// Init for `command`, the pid of the forked command as this process sees it.
     pub(super) fn new(plan: &Plan, command: i32) -> Init<'_> {
         Init {
             plan,
@@ -71,7 +72,7 @@ impl Init<'_> {
         }
     }
 
-    /// Serve until the command's tree is gone; returns the exit code.
+    /// Serves until the command's tree is gone; returns the exit code.
     pub(super) fn serve(self) -> i32 {
         let Ok(children) = signal_fd(libc::SIGCHLD) else { return 125 };
         let watch = if self.plan.masks.is_empty() { -1 } else { WATCH };
@@ -84,7 +85,7 @@ impl Init<'_> {
             // SAFETY: polls lives across the call.
             let polled = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, wait) };
             if polled < 0 && last_errno() != libc::EINTR {
-                // Blind to orders: nothing may go on without them.
+                // Orders cannot be read any more: nothing may go on without them.
                 return self.end_rest(children, End::AtOnce);
             }
             if polls[2].revents != 0 {
@@ -117,7 +118,7 @@ impl Init<'_> {
         }
     }
 
-    /// How long may be waited until the time is over; -1: for ever.
+    /// Milliseconds until the time limit; -1: none.
     fn remaining(&self) -> libc::c_int {
         let left =
             |deadline: i64| libc::c_int::try_from(deadline - now_ms()).unwrap_or(libc::c_int::MAX).max(0);
@@ -129,7 +130,7 @@ impl Init<'_> {
         self.untold_time.set(told == Err(libc::EAGAIN));
     }
 
-    /// One order from the parent; `Some` when the tree has to end.
+    /// Carries out one order from the parent; `Some` when the tree has to end.
     fn obey(&self) -> Option<End> {
         match receive_order(CONTROL) {
             Ok(Some(END_ALL)) => Some(End::WithGrace),
@@ -144,7 +145,7 @@ impl Init<'_> {
                 None
             }
             Ok(Some(MEASURE)) => {
-                // A parent that does not listen asks again.
+                // A parent that does not read asks again.
                 let _ = send_words(CONTROL, [COUNTED, shared_memory::pages()], None, libc::MSG_DONTWAIT);
                 None
             }
@@ -163,8 +164,8 @@ impl Init<'_> {
         }
     }
 
-    /// Reap what ended, a bounded number at a time: a tree that ends processes as fast as they are reaped must not keep
-    /// orders waiting. Stops are of interest for the command alone.
+    /// Reaps ended processes, a bounded number at a time: a tree that ends processes as fast as they are reaped must
+    /// not keep orders waiting. Stops matter only for the command.
     fn reap(&self) -> Reaped {
         let mut status = 0;
         let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
@@ -184,7 +185,7 @@ impl Init<'_> {
         Reaped { ended, more: true }
     }
 
-    /// Pass a change of the command's state on; true when it ended. Never waits for a parent that does not listen.
+    /// Sends a change of the command's state; true when it ended. Never waits for a parent that does not read.
     fn tell(&self, status: i32) -> bool {
         let message = if libc::WIFSTOPPED(status) {
             [STOPPED, libc::WSTOPSIG(status)]
@@ -201,7 +202,7 @@ impl Init<'_> {
         ended
     }
 
-    /// End what is left: TERM, the grace period, KILL; then nobody but init is there.
+    /// Ends the remaining processes: TERM, the grace period, KILL; then only init is left.
     fn end_rest(&self, children: RawFd, end: End) -> i32 {
         let grace = if end == End::AtOnce { 0 } else { i64::from(self.plan.grace_ms) };
         let deadline = now_ms() + grace;
@@ -243,7 +244,7 @@ impl Init<'_> {
 
     fn signal_all(&self, signal: i32) {
         if self.pid_one {
-            // Pid 1 of its own namespace: -1 is everybody in there and nobody else.
+            // As pid 1 of its own namespace: -1 is every process in there and no other.
             // SAFETY: only numbers.
             unsafe { libc::kill(-1, signal) };
         } else {
@@ -261,7 +262,7 @@ fn has_children() -> bool {
     }
 }
 
-/// Signal the direct children listed by the kernel; orphans become direct children, so repeating reaches all.
+/// Signals the direct children listed by the kernel; orphans become direct children, so repeating reaches all.
 fn signal_children(signal: i32) {
     let mut buffer = [0u8; 4096];
     // SAFETY: the path is NUL-terminated, the buffer valid for its size.
@@ -309,14 +310,14 @@ fn signal_fd(signal: i32) -> Result<RawFd, Errno> {
     }
 }
 
-/// Read a non-blocking descriptor empty.
+/// Reads a non-blocking descriptor empty.
 fn drain(fd: RawFd) {
     let mut buffer = [0u8; 4096];
     // SAFETY: the buffer is valid for its size.
     while unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
 }
 
-/// Watch the folders of masked names, before the command runs: a mask that cannot be watched is not promised.
+/// Watches the directories of masked names, before the command runs: a mask that cannot be watched is an error.
 pub(super) fn watch_masks(masks: &[WatchedMask]) -> Result<RawFd, Errno> {
     if masks.is_empty() {
         return Ok(-1);
@@ -337,10 +338,10 @@ fn watch(fd: RawFd, mask: &WatchedMask) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Put every mask back that somebody outside removed by replacing the name; by a folder, where there was a file, too.
+/// Restores every mask that a process outside removed by replacing the name, also if a directory replaced a file.
 fn remask(masks: &[WatchedMask]) {
     for mask in masks {
-        // The folder itself may be a new one of the old name.
+        // The directory itself may be a new one of the old name.
         let _ = watch(WATCH, mask);
         // Nothing can be reported from here; the next event tries again.
         let _ = match &mask.cover {
@@ -357,7 +358,7 @@ fn remask(masks: &[WatchedMask]) {
     }
 }
 
-/// Cover `target` by `source` again, unless it is.
+/// Covers `target` by `source` again, unless it is covered.
 fn recover(
     source: &CStr,
     target: &CStr,
@@ -369,7 +370,7 @@ fn recover(
     }
 }
 
-/// What stands at a path, and whether it is a folder.
+/// Identity of the object at a path, and whether it is a directory.
 fn identity(path: &CStr) -> Option<((libc::dev_t, libc::ino_t), bool)> {
     // SAFETY: path is NUL-terminated, stat lives across the call.
     let stat = unsafe {

@@ -1,8 +1,8 @@
-//! The launcher: one straight line from fork to exec, compiled before it starts.
+//! Launcher: one straight line from fork to exec, compiled before it starts.
 //!
 //! A [`Plan`] holds every path, map, rule and program as the kernel wants it. After the fork only raw calls run: no
-//! allocation, no locks, no policy decisions. In the supervised form the forked process becomes a tiny init (pid 1 of a
-//! pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see `init.rs`.
+//! allocation, no locks, no policy decisions. In the supervised form the forked process becomes a small init (pid 1 of
+//! a pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see `init.rs`.
 //! A failing step is reported as ([`Step`], errno) and nothing after it happens.
 
 mod confine;
@@ -31,34 +31,34 @@ pub use step::{LaunchError, Step};
 /// One operation on the namespaces of the process that performs it.
 #[derive(Debug)]
 pub enum SetupOp {
-    /// Map one user and one group to themselves; `setgroups` is given up for it.
+    /// Maps one user and one group to themselves; `setgroups` is given up for it.
     MapIds { uid_map: CString, gid_map: CString },
-    /// Changes of this mount namespace stay here, and later ones of the host do not arrive.
+    /// Keeps changes of this mount namespace here, and later ones of the host out.
     MakePrivate,
-    /// Keep a detached copy of the mounts at `path` in `slot`.
+    /// Keeps a detached copy of the mounts at `path` in `slot`.
     CloneTree { path: CString, slot: usize },
-    /// Everything from `path` down becomes read-only and loses setuid.
+    /// Makes everything from `path` down read-only and without setuid.
     ReadOnly { path: CString },
-    /// Put the copy kept in `slot` at `target`.
+    /// Puts the copy kept in `slot` at `target`.
     PlaceTree { slot: usize, target: CString },
-    /// Put `source` over `target`, read-only. With `if_there`, a target that cannot be reached is passed over: what we
-    /// cannot reach, the child cannot either.
+    /// Mounts `source` over `target`, read-only. With `if_there`, a target that cannot be reached is skipped: the child
+    /// cannot reach it either.
     Mask { source: CString, target: CString, if_there: bool },
-    /// Put `path` over itself, so that nobody in this mount namespace can rename or remove it.
+    /// Mounts `path` over itself, so that no process in this mount namespace can rename or remove it.
     Pin { path: CString },
-    /// Put a read-only copy of this place over itself; of a link, too.
+    /// Mounts a read-only copy of this object over itself, also of a link.
     Hold { path: CString },
-    /// Put `source` over `target`, writable.
+    /// Mounts `source` over `target`, writable.
     Copy { source: CString, target: CString },
-    /// A new file system.
+    /// Mounts a new file system.
     Mount { kind: CString, target: CString, flags: libc::c_ulong, data: CString },
-    /// Bring up `lo` in a new network namespace.
+    /// Brings up `lo` in a new network namespace.
     LoopbackUp,
-    /// Add a Landlock rule for a path as it is now, in this mount namespace.
+    /// Adds a Landlock rule for a path as it is now, in this mount namespace.
     AllowPath { path: CString, access: u64 },
 }
 
-/// A mask that somebody outside could take away by replacing the name, so that init has to watch it.
+/// Mask that a process outside could remove by replacing the name, so that init has to watch it.
 #[derive(Debug)]
 pub struct WatchedMask {
     pub target: CString,
@@ -66,56 +66,56 @@ pub struct WatchedMask {
     pub cover: Cover,
 }
 
-/// What covers a watched name.
+/// Cover of a watched name.
 #[derive(Debug)]
 pub enum Cover {
-    /// The one while it is a folder, the other while it is anything else.
+    /// An empty mask: `dir` while it is a directory, `file` while it is anything else.
     Nothing { dir: CString, file: CString },
-    /// Itself, read-only.
+    /// The object itself, read-only.
     Itself,
     /// This file, writable.
     Copy(CString),
 }
 
-/// The child's terminal.
+/// Terminal of the child.
 #[derive(Debug)]
 pub enum Terminal {
     /// As the caller has it; the command gets a process group of its own. `tty` is the controlling terminal, or -1;
     /// with `foreground` the command's group becomes the one that may read from it and gets its Ctrl-C.
     Inherit { tty: RawFd, foreground: bool },
     /// A pty of its own, with these settings; its master reaches the parent as a notice. Without `foreground` the
-    /// command is in its background, and is seen to stop when it wants to read from it.
+    /// command is in its background, and stops when it wants to read from it.
     Pty { settings: Box<libc::termios>, size: libc::winsize, foreground: bool },
     /// None: a session of its own, which has no terminal and cannot get the caller's.
     Detached,
 }
 
-/// How the command itself is confined, in this order, ending in exec.
+/// Confinement of the command itself, in this order, ending in exec.
 #[derive(Debug)]
 pub struct Confine {
-    /// (resource, soft and hard limit)
+    /// Limits as (resource, soft and hard limit).
     pub limits: Vec<(u32, u64)>,
     pub ruleset: Option<OwnedFd>,
     pub filter: Vec<Instruction>,
-    /// Calls that the filter does not decide come to the parent: [`Launched::hand_over`] has where. Needs an init.
+    /// Whether calls that the filter does not decide go to the parent: see [`Launched::hand_over`]. Needs an init.
     pub listen: bool,
     pub workdir: CString,
     pub signal_mask: libc::sigset_t,
 }
 
-/// What the confined process does.
+/// Task of the confined process.
 #[derive(Debug)]
 pub struct Program(Task);
 
 #[derive(Debug)]
 enum Task {
     Execute(Executable),
-    /// Exit 0 if neither file could be opened; bit 0: `secret` was read, bit 1: `target` was written.
+    /// Exits with 0 if neither file could be opened; bit 0: `secret` was read, bit 1: `target` was written.
     Probe {
         secret: CString,
         target: CString,
     },
-    /// Exit 0.
+    /// Exits with 0.
     Nothing,
 }
 
@@ -123,13 +123,13 @@ enum Task {
 struct Executable {
     path: CString,
     argv: CStringArray,
-    /// `sh path args…`, for a script without an interpreter line, as `execvp` would do it.
+    /// Arguments `sh path args…`, for a script without an interpreter line, as `execvp` would do it.
     script_argv: CStringArray,
     envp: CStringArray,
 }
 
 impl Program {
-    /// `path` is the resolved file; `argv[0]` stays what the caller wrote.
+    /// Program at `path`, the resolved file; `argv[0]` stays what the caller wrote.
     pub fn new(path: CString, argv: Vec<CString>, env: Vec<CString>) -> Program {
         let mut script = vec![c"sh".to_owned(), path.clone()];
         script.extend(argv.iter().skip(1).cloned());
@@ -141,57 +141,57 @@ impl Program {
         }))
     }
 
-    /// Try to get out instead of executing anything; see `nono setup`'s canary.
+    /// Probe that tries to escape instead of executing anything; see `nono setup`'s canary.
     pub fn probe(secret: CString, target: CString) -> Program {
         Program(Task::Probe { secret, target })
     }
 
-    /// Just end, once everything before was set up.
+    /// Program that just ends, once everything before was set up.
     pub fn nothing() -> Program {
         Program(Task::Nothing)
     }
 }
 
-/// Everything a launch needs.
+/// Plan of a launch.
 #[derive(Debug)]
 pub struct Plan {
-    /// `CLONE_NEW*` flags; 0 where namespaces are not available.
+    /// Flags `CLONE_NEW*`; 0 where namespaces are not available.
     pub namespaces: i32,
     pub setup: Vec<SetupOp>,
     /// Detached mounts between `CloneTree` and `PlaceTree`.
     pub slots: Vec<RawFd>,
     pub masks: Vec<WatchedMask>,
-    /// A TCP port of the command's own loopback on which the parent serves: see [`Launched::serving`]. Needs an init.
+    /// TCP port of the command's own loopback on which the parent serves: see [`Launched::serving`]. Needs an init.
     pub serve: Option<u16>,
     pub confine: Confine,
     pub program: Program,
     /// Descriptors that become 0, 1 and 2; -1 keeps the caller's.
     pub stdio: [RawFd; 3],
     pub terminal: Terminal,
-    /// Milliseconds between TERM and KILL for what the command leaves behind.
+    /// Milliseconds between TERM and KILL for remaining processes of the command.
     pub grace_ms: u32,
     /// Milliseconds after which everything is ended, stopped or not, whatever the parent does.
     pub time_ms: Option<u32>,
 }
 
-/// A started command, seen from outside.
+/// Started command, seen from outside.
 #[derive(Debug)]
 pub struct Launched {
-    /// Init's pid in our namespace.
+    /// Pid of init in the caller's pid namespace.
     pub pid: i32,
     pub pidfd: OwnedFd,
     pub control: Control,
     report: OwnedFd,
 }
 
-/// Fork init and let it wait for [`Launched::go`].
+/// Forks init, which waits for [`Launched::go`].
 pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     let (ours, theirs) = socket_pair().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let (report_read, report_write) = pipe().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let mut pidfd: RawFd = -1;
-    // No SIGCHLD at its end: a host's own handler and its own waiting for children have nothing to do with this one.
+    // No SIGCHLD at its end: the host's own handler, and its waiting for children, must not see this one.
     let flags = plan.namespaces | libc::CLONE_PIDFD;
-    // A handler of the host's must not run in the child; its first step is to block them for itself.
+    // A handler of the host must not run in the child; its first step is to block signals for itself.
     let quiet = Signals::aside().map_err(|e| LaunchError::io(Step::Fork, &e))?;
     // SAFETY: a fork (no CLONE_VM): the child continues on its own copy of this stack; pidfd is valid for the write.
     let pid = unsafe { sys!(libc::SYS_clone, flags, 0, &raw mut pidfd, 0, 0) };
@@ -206,7 +206,7 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
         Ok(pid) => {
             drop(theirs);
             drop(report_write);
-            // SAFETY: the kernel stored a new descriptor there; nobody else owns it.
+            // SAFETY: the kernel stored a new descriptor there; it has no other owner.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             let pid = i32::try_from(pid).map_err(|_| LaunchError::new(Step::Fork, libc::EOVERFLOW))?;
             Ok(Launched { pid, pidfd, control: Control::new(ours), report: report_read })
@@ -214,22 +214,22 @@ pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
     }
 }
 
-/// What a mediator needs of the sandbox it stands beside.
+/// Descriptors that a mediator needs of its sandbox.
 #[derive(Debug)]
 pub struct HandedOver {
     pub listener: OwnedFd,
-    /// `/` as the command sees it, mounts and masks included. Not to be read through, only to start from.
+    /// Root directory as the command sees it, mounts and masks included. Only a start for path resolution.
     pub root: OwnedFd,
-    /// Tells which sockets there are in the command's network namespace.
+    /// Lists the sockets of the command's network namespace.
     pub socket_list: OwnedFd,
     /// Makes socket pairs there.
     pub pairs: Pairs,
-    /// The master of the command's terminal, where it has one of its own.
+    /// Master of the command's terminal, where it has one of its own.
     pub terminal: Option<OwnedFd>,
 }
 
 impl Launched {
-    /// Once the command runs: what init handed over for its mediation.
+    /// Receives what init handed over for mediation. Call it once the command runs.
     pub fn hand_over(&self) -> io::Result<HandedOver> {
         let (mut root, mut socket_list, mut pairs, mut terminal) = (None, None, None, None);
         let missing = || io_error(libc::EPROTO);
@@ -257,14 +257,14 @@ impl Launched {
         }
     }
 
-    /// Where the plan has a port to serve: let the child make the listener, and take it. The command is started by
-    /// [`Launched::go`], once somebody serves.
+    /// Lets the child make the listener of a plan with a port to serve, and takes it. The command is started by
+    /// [`Launched::go`], once the listener is served.
     pub fn serving(&self) -> Result<OwnedFd, LaunchError> {
         self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
         match self.control.receive() {
             Ok(Some(Notice::Serving(listener))) => Ok(listener),
             Err(error) => Err(LaunchError::io(Step::Serve, &error)),
-            // Init is gone, and said why if it could.
+            // Init is gone, and reported the reason if it could.
             Ok(None) => {
                 step::read_report(self.report.as_raw_fd())?;
                 Err(LaunchError::new(Step::Serve, libc::EPROTO))
@@ -273,23 +273,23 @@ impl Launched {
         }
     }
 
-    /// Let the child go on, and wait until the command was executed or a step failed.
+    /// Lets the child go on, and waits until the command was executed or a step failed.
     pub fn go(&self) -> Result<(), LaunchError> {
         self.begin()?;
         self.begun()
     }
 
-    /// Let the child go on.
+    /// Lets the child go on.
     pub fn begin(&self) -> Result<(), LaunchError> {
         self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))
     }
 
-    /// Wait until the command was executed or a step failed.
+    /// Waits until the command was executed or a step failed.
     pub fn begun(&self) -> Result<(), LaunchError> {
         step::read_report(self.report.as_raw_fd())
     }
 
-    /// Wait until init is gone, and return what the command ended with, if it got that far.
+    /// Waits until init is gone, and returns the command's wait status, if it got that far.
     pub fn finish(self) -> Option<i32> {
         let mut ended = None;
         while let Ok(Some(notice)) = self.control.receive() {
@@ -301,16 +301,16 @@ impl Launched {
     }
 }
 
-/// Whoever lets go of a command ends it, and leaves no dead process to a host that goes on.
+/// Dropping a launched command ends it, and leaves no zombie to a host that goes on.
 impl Drop for Launched {
     fn drop(&mut self) {
-        // One that is gone already needs no word, and was reaped, which is all a failure could mean.
+        // A failure means that init is gone already and was reaped.
         let _ = self.control.kill_all();
         let _ = crate::wait::reap(std::os::fd::AsFd::as_fd(&self.pidfd));
     }
 }
 
-/// Confine and replace the calling process. Returns only on failure; the process is then half confined and must exit.
+/// Confines and replaces the calling process. Returns only on failure; the process is then half confined and must exit.
 pub fn replace(plan: &mut Plan) -> LaunchError {
     let result = unshare(plan.namespaces)
         .map_err(|e| (Step::Namespaces, 0, e))
@@ -322,7 +322,7 @@ pub fn replace(plan: &mut Plan) -> LaunchError {
     }
 }
 
-/// Confine the calling process and carry on in it (the parent of a monitored run).
+/// Confines the calling process and carries on in it (the parent of a monitored run).
 pub fn confine_self(ruleset: &crate::landlock::Ruleset, filter: &[Instruction]) -> Result<(), LaunchError> {
     confine::drop_capabilities().map_err(|e| LaunchError::new(Step::DropCapabilities, e))?;
     confine::no_new_privs().map_err(|e| LaunchError::new(Step::NoNewPrivs, e))?;
@@ -330,7 +330,7 @@ pub fn confine_self(ruleset: &crate::landlock::Ruleset, filter: &[Instruction]) 
     crate::seccomp::install(filter, false).map_err(|e| LaunchError::io(Step::Seccomp, &e))
 }
 
-/// Empty every capability set of the calling thread.
+/// Empties every capability set of the calling thread.
 pub fn drop_capabilities() -> io::Result<()> {
     confine::drop_capabilities().map_err(io_error)
 }
@@ -359,17 +359,18 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 }
 
 fn own_pair(fds: [RawFd; 2]) -> (OwnedFd, OwnedFd) {
-    // SAFETY: the kernel just made both; nobody else owns them.
+    // SAFETY: the kernel just made both; they have no other owner.
     unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
 }
 
-/// In a host without standard streams new descriptors take their numbers, which the command's own will need.
+/// Moves both descriptors above 2. In a host without standard streams new descriptors take those numbers, which the
+/// command's own will need.
 fn above_standard(pair: (OwnedFd, OwnedFd)) -> Result<(OwnedFd, OwnedFd), Errno> {
     let above = |fd: OwnedFd| -> Result<OwnedFd, Errno> {
         if fd.as_raw_fd() > 2 {
             return Ok(fd);
         }
-        // SAFETY: only numbers; the new descriptor is nobody else's.
+        // SAFETY: only numbers; the new descriptor has no other owner.
         unsafe {
             let moved = crate::raw::check_int(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3))?;
             Ok(OwnedFd::from_raw_fd(moved))
@@ -378,12 +379,12 @@ fn above_standard(pair: (OwnedFd, OwnedFd)) -> Result<(OwnedFd, OwnedFd), Errno>
     Ok((above(pair.0)?, above(pair.1)?))
 }
 
-/// A pipe for a child's output: (read end, write end), both close-on-exec.
+/// Pipe for a child's output: (read end, write end), both close-on-exec.
 pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     pipe().map_err(io_error)
 }
 
-/// A NULL-terminated array of C strings that can be handed to execve after a fork.
+/// NULL-terminated array of C strings that can be handed to execve after a fork.
 #[derive(Debug)]
 struct CStringArray {
     pointers: Vec<*const c_char>,
@@ -403,7 +404,7 @@ impl CStringArray {
     }
 }
 
-/// The descriptor of a borrowed handle, for [`Plan::stdio`].
+/// Descriptor of a borrowed handle, for [`Plan::stdio`].
 pub fn raw(fd: BorrowedFd<'_>) -> RawFd {
     fd.as_raw_fd()
 }

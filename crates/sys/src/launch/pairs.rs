@@ -1,14 +1,14 @@
 //! Socket pairs, made by init in the command's network namespace when the parent asks for one.
 //!
-//! A pair belongs to the namespace of whoever makes it: made by the parent, its ends could be bound to names of the
-//! host's network and asked about the host's interfaces.
+//! A pair belongs to the namespace of the process that makes it: made by the parent, its ends could be bound to names
+//! of the host's network and asked about the host's interfaces.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::control::{receive_order, receive_words, send_words};
 use crate::raw::{Errno, check_int, last_errno};
 
-/// Where pairs can be had.
+/// Source of socket pairs.
 #[derive(Debug)]
 pub struct Pairs(OwnedFd);
 
@@ -17,8 +17,8 @@ impl Pairs {
         Pairs(fd)
     }
 
-    /// A pair of connected sockets that keep messages apart (`SOCK_SEQPACKET`) and can send to nobody but each other.
-    /// One caller at a time.
+    /// Makes a pair of connected sockets that keep message boundaries (`SOCK_SEQPACKET`) and can send only to each
+    /// other. One caller at a time.
     pub fn make(&self, nonblocking: bool) -> Result<(OwnedFd, OwnedFd), Errno> {
         let order = u8::from(nonblocking);
         // SAFETY: one byte, valid across the call.
@@ -42,7 +42,7 @@ impl Pairs {
 /// Init's side: one request, and its answer.
 pub(super) fn serve(end: RawFd) {
     let Ok(Some(nonblocking)) = receive_order(end) else { return };
-    // Whoever asked is told; one that is gone needs no answer.
+    // A parent that is gone needs no answer.
     let _ = match make(nonblocking != 0) {
         Err(errno) => send_words(end, [errno, 0], None, 0),
         Ok(pair) => {

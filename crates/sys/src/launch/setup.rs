@@ -23,7 +23,7 @@ struct MountAttr {
     userns_fd: u64,
 }
 
-/// Perform every operation in order.
+/// Performs every operation in order.
 pub(super) fn run(plan: &mut Plan) -> Result<(), Failure> {
     let ruleset = plan.confine.ruleset.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     for (index, op) in plan.setup.iter().enumerate() {
@@ -98,7 +98,7 @@ fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
     clone_at(open_exact(path)?)
 }
 
-/// A detached copy of what `place` stands for, which is closed.
+/// Detached copy of the mounts at `place`, which is closed.
 fn clone_at(place: RawFd) -> Result<RawFd, Errno> {
     let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
     // SAFETY: the empty path is NUL-terminated; place is ours.
@@ -109,7 +109,7 @@ fn clone_at(place: RawFd) -> Result<RawFd, Errno> {
     }
 }
 
-/// Attributes of mounts: those they get, and those they lose.
+/// Mount attributes to set and to clear.
 type Attributes = (u64, u64);
 const READ_ONLY: Attributes = (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0);
 const WRITABLE: Attributes = (MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY);
@@ -123,7 +123,7 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32, (set, clear): Attributes) 
     Ok(())
 }
 
-/// Put a detached tree on exactly this place, and let go of it.
+/// Mounts a detached tree on exactly this path, and closes it.
 fn place(tree: RawFd, target: &CStr) -> Result<(), Errno> {
     place_at(tree, open_exact(target)?)
 }
@@ -141,24 +141,24 @@ fn place_at(tree: RawFd, target: RawFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Put a read-only copy of `source` over `target`.
+/// Mounts a read-only copy of `source` over `target`.
 pub(super) fn mask(source: &CStr, target: &CStr) -> Result<(), Errno> {
     cover(clone_tree(source)?, READ_ONLY, || open_exact(target))
 }
 
-/// Put `source` over `target`; it may be written there, wherever it lies itself.
+/// Mounts `source` over `target`, writable, wherever it is itself.
 pub(super) fn copy(source: &CStr, target: &CStr) -> Result<(), Errno> {
     cover(clone_tree(source)?, WRITABLE, || open_exact(target))
 }
 
-/// Put a read-only copy of what stands at `path` over it, a link itself included: it can be used, and neither changed
-/// nor replaced.
+/// Mounts a read-only copy of the object at `path` over it, also of a link: it can be used, and neither changed nor
+/// replaced.
 pub(super) fn hold(path: &CStr) -> Result<(), Errno> {
     let tree = clone_at(open_exact_or_link(path)?)?;
     cover(tree, READ_ONLY, || open_exact_or_link(path))
 }
 
-/// Whether what stands at `path` is held.
+/// Whether the object at `path` is held.
 pub(super) fn is_held(path: &CStr) -> Result<bool, Errno> {
     let place = open_exact_or_link(path)?;
     // SAFETY: place is ours, and the buffer lives across the call.
@@ -200,11 +200,11 @@ fn loopback_up() -> Result<(), Errno> {
     }
 }
 
-/// As many connections as may wait to be accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// A TCP socket that listens on this network's 127.0.0.1. Without `SO_REUSEPORT`, so that nobody else can have the port
-/// as long as it is open.
+/// TCP socket that listens on this network's 127.0.0.1. Without `SO_REUSEPORT`, so that no other process can have the
+/// port as long as it is open.
 pub(super) fn listen_on_loopback(port: u16) -> Result<RawFd, Errno> {
     let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: the address is plain data, zeroed and filled, and valid across the calls.

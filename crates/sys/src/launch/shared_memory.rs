@@ -1,11 +1,11 @@
-//! Memory of the command's namespaces that belongs to no process: System V segments and queues, and files in `/dev/shm`.
-//! Only somebody inside can ask for it. Raw calls only.
+//! Memory of the command's namespaces that belongs to no process: System V segments and queues, and files in
+//! `/dev/shm`. Only a process inside can ask for it. Raw calls only.
 
 const PAGE: u64 = 4096;
 const SHM_INFO: libc::c_int = 14;
 const MSG_INFO: libc::c_int = 12;
 
-/// As the kernel fills it for `SHM_INFO`.
+/// Struct that the kernel fills for `SHM_INFO`.
 #[repr(C)]
 #[derive(Default)]
 struct Segments {
@@ -17,7 +17,7 @@ struct Segments {
     successes: libc::c_ulong,
 }
 
-/// How many pages there are of it.
+/// Total number of pages.
 pub(super) fn pages() -> i32 {
     i32::try_from(segments() + (queues() + files()) / PAGE).unwrap_or(i32::MAX)
 }
@@ -42,7 +42,7 @@ fn queues() -> u64 {
     }
 }
 
-/// Bytes of files, if it is the command's own: the host's is not to be written.
+/// Bytes of files in `/dev/shm`, if it is the command's own: the host's is not writable.
 fn files() -> u64 {
     const TMPFS: i64 = 0x0102_1994;
     // SAFETY: the path is NUL-terminated, the struct is valid zeroed and lives across the call.

@@ -1,5 +1,5 @@
-//! From the fork to the command's exec, and init on the other side of it. Raw calls only: this runs in a forked copy of
-//! a process that may have had threads.
+//! Steps from the fork to the command's exec, and init on the other side of it. Raw calls only: this runs in a forked
+//! copy of a process that may have had threads.
 
 use std::os::fd::RawFd;
 
@@ -25,7 +25,7 @@ pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: 
     unsafe { libc::_exit(code) }
 }
 
-/// Wait for "go", set everything up, fork the command. Returns its pid as init sees it.
+/// Waits for "go", sets everything up, forks the command. Returns its pid as init sees it.
 fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
     block_signals().map_err(|e| (Step::Fork, 0, e))?;
     fill_standard().map_err(|e| (Step::Stdio, 0, e))?;
@@ -39,7 +39,7 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     lead_session(&plan.terminal, slave).map_err(|e| (Step::Terminal, 0, e))?;
     let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
     let ends = plan.confine.listen.then(hand_over::ends).transpose().map_err(|e| (Step::HandOver, 0, e))?;
-    // After the id maps were written, which a non-dumpable process may not.
+    // After the id maps were written, which a non-dumpable process may not do.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     // SAFETY: a plain fork; both sides continue on their own copy.
@@ -73,7 +73,8 @@ fn command(plan: &mut Plan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> 
     unsafe { libc::_exit(125) }
 }
 
-/// Death signal, then a process group of its own, which gets the pty, or the caller's terminal where it should.
+/// Sets the death signal, then a process group of its own, which gets the pty, or the caller's terminal where it
+/// should.
 fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
     // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
     unsafe {
@@ -101,7 +102,7 @@ fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A host that ignores the end of its children would hide the command's from init.
+/// Blocks all signals. A host that ignores SIGCHLD would hide the command's end from init.
 fn block_signals() -> Result<(), Errno> {
     // SAFETY: set is initialised by sigfillset before use; SIG_DFL is a valid disposition.
     unsafe {
@@ -113,7 +114,8 @@ fn block_signals() -> Result<(), Errno> {
     Ok(())
 }
 
-/// In a host without standard streams what is opened from here on would take their numbers. Closed again at exec.
+/// Opens descriptors 0 to 2 in a host without standard streams: what is opened later would take their numbers. Closed
+/// again at exec.
 fn fill_standard() -> Result<(), Errno> {
     loop {
         // SAFETY: the path is NUL-terminated; the descriptor closed is the one just made.
@@ -135,15 +137,15 @@ fn wait_for_go(control: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Make a listener in this network and pass it out; it is the parent's alone. The command is not started before the
-/// parent has found somebody to serve it.
+/// Makes a listener in this network and passes it out, without keeping a copy. The command is not started before the
+/// parent serves it.
 fn serve(port: u16, control: RawFd) -> Result<(), Errno> {
     hand_over::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
     wait_for_go(control)
 }
 
-/// In a pid namespace SIGKILL on the parent's death is enough: the kernel ends the rest. Elsewhere init must live on
-/// to sweep, and learns of the death from the socket.
+/// Ties init to the parent. In a pid namespace SIGKILL on the parent's death is enough: the kernel ends the rest.
+/// Elsewhere init must live on to sweep, and learns of the death from the socket.
 fn tie_to_parent(control: RawFd) -> Result<(), Errno> {
     // SAFETY: prctl takes numbers; poll's array lives across the call.
     unsafe {
@@ -158,7 +160,7 @@ fn tie_to_parent(control: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// A pty from the devpts this process sees (its own instance where there is a mount namespace).
+/// Opens a pty from the devpts this process sees (its own instance where there is a mount namespace).
 fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
     let Terminal::Pty { settings, size, .. } = terminal else { return Ok(-1) };
     // SAFETY: ioctl arguments are valid for their requests and live across the calls.
@@ -176,8 +178,8 @@ fn open_terminal(terminal: &Terminal, control: RawFd) -> Result<RawFd, Errno> {
     }
 }
 
-/// Init leads the session on the pty, not the command: a group whose parents are all in other sessions is orphaned, and
-/// the kernel does not let Ctrl-Z stop it.
+/// Makes init the session leader on the pty, not the command: a group whose parents are all in other sessions is
+/// orphaned, and the kernel does not let Ctrl-Z stop it.
 fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
     // SAFETY: only numbers are passed.
     unsafe {
@@ -191,7 +193,7 @@ fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Drop everything inherited, the caller's standard streams included: a reader of the command's output must see its
+/// Closes everything inherited, the caller's standard streams included: a reader of the command's output must see its
 /// end when the command ends, not when init does. The control socket moves to descriptor 0, the terminal to 1.
 fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd, pairs: RawFd) {
     // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
@@ -208,7 +210,7 @@ fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd, pairs: RawFd) {
         } else {
             libc::close(WATCH);
         }
-        // What is kept may stand in the place of another.
+        // A kept descriptor may have the number of another.
         let pairs = if pairs >= 0 { libc::fcntl(pairs, libc::F_DUPFD_CLOEXEC, PAIRS + 1) } else { -1 };
         if pairs >= 0 {
             libc::dup2(pairs, PAIRS);

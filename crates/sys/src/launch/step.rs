@@ -1,4 +1,4 @@
-//! The names of the launch's steps, and how a failure travels to the parent.
+//! Steps of the launch, and how a failure is reported to the parent.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use crate::raw::{Errno, last_errno};
 
-/// Declares the steps once: the enum, the wire code and the words.
+/// Declares the steps once: the enum, the wire code and the text.
 macro_rules! steps {
     ($($name:ident => $words:literal),+ $(,)?) => {
         /// One step of the launch.
@@ -17,7 +17,7 @@ macro_rules! steps {
         impl Step {
             const ALL: &'static [Step] = &[$(Step::$name),+];
 
-            /// What the step does, to be read after "could not".
+            /// Text of the step, to be read after "could not".
             pub fn words(self) -> &'static str {
                 match self { $(Step::$name => $words),+ }
             }
@@ -60,7 +60,7 @@ impl Step {
     }
 }
 
-/// A step that failed: which, the index of the setup operation where that matters, and the kernel's error.
+/// Failed step: which, the index of the setup operation where that matters, and the kernel's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchError {
     pub step: Step,
@@ -86,14 +86,14 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
-/// What the child's functions return: step, operation index, errno.
+/// Error of the child's functions: step, operation index, errno.
 pub(crate) type Failure = (Step, usize, Errno);
 
 /// Child side: one small write, atomic on a pipe.
 pub(crate) fn write_report(fd: RawFd, failure: Failure) {
     let (step, index, errno) = failure;
     let words = [step as i32, i32::try_from(index).unwrap_or(i32::MAX), errno];
-    // SAFETY: words is valid for its size. A failed write means the parent is gone; there is nobody left to tell.
+    // SAFETY: words is valid for its size. A failed write means the parent is gone; there is no other reader.
     unsafe { libc::write(fd, words.as_ptr().cast(), size_of_val(&words)) };
 }
 

@@ -1,5 +1,6 @@
-//! What agents are told by stays as it is, also where an agent's whole folder is granted: whoever could write there
-//! would have a program started outside, later. Of settings a copy may be written under `run`; what counts is the file.
+//! Settings and instructions of agents stay unchanged, also where an agent's whole folder is granted: a command that
+//! could write there would have a program started outside, later. Under `run` a copy of settings may be written; what
+//! counts is the file.
 
 use crate::harness::child::Verdict;
 use crate::harness::world::World;
@@ -20,16 +21,15 @@ const WATCHED: &[&str] = &[
 fn claude(steps: &'static str) -> Attack {
     attack(steps).before(CLAUDE).flags("--allow {home}/.claude").watch(WATCHED).changes().has_copy()
 }
-/// A folder far above it is.
+/// A folder far above it is granted.
 fn users(steps: &'static str) -> Attack {
     claude(steps).flags("--allow {users}").may_refuse()
 }
-/// Where no namespaces are to be had.
+/// Where namespaces are not available.
 fn bare(steps: &'static str) -> Attack {
     claude(steps).bare().may_refuse()
 }
-/// Of what is held, this is not there. Only a session that stays removes what stood for it, so only its
-/// whereabouts can be compared.
+/// The held path does not exist. Only a session that stays removes its placeholder, so only its place can be compared.
 fn absent(steps: &'static str) -> Attack {
     attack(steps)
         .before("plant {home}/.claude/other x")
@@ -52,7 +52,7 @@ fn linked(steps: &'static str) -> Attack {
         .changes()
         .has_copy()
 }
-/// The home is to be seen in the project, too.
+/// The home is also visible in the project.
 fn mounted(steps: &'static str) -> Attack {
     claude(steps).mounted("{home} {prj}/sub").may_refuse()
 }
@@ -127,7 +127,7 @@ attacks! {
         linked("write {home}/dots/s.json"),
         linked("unlink {home}/.claude/settings.json"),
         linked("rename {home}/.claude/other {home}/.claude/settings.json"),
-        // What it is renamed to is the command's own, in a folder that is granted.
+        // The new name belongs to the command, in a folder that is granted.
         linked("rename {home}/dots/s.json {home}/dots/t")
             .watch(&["{home}/.claude/settings.json", "{home}/dots/s.json"]),
         linked("rename {home}/.claude/settings.json {home}/.claude/t");
@@ -191,8 +191,8 @@ fn the_rest_of_an_agents_folder_stays_writable() {
     }
 }
 
-/// The person saves the settings anew, by renaming, while the command runs: they must be held again, after a window
-/// that SECURITY.md states.
+/// The user saves the settings anew, by renaming, while the command runs: they must be held again, after a window that
+/// SECURITY.md states.
 #[test]
 fn agent_settings_replaced_from_outside() {
     let replaced = |mode| {
@@ -208,14 +208,14 @@ fn agent_settings_replaced_from_outside() {
     };
     let control = replaced(None);
     assert!(control.verdict() == Verdict::Escaped, "control failed: proves nothing: {control}");
-    // `wrap` has nobody to notice the replacement, as SECURITY.md says.
+    // `wrap` has no process to notice the replacement, as SECURITY.md says.
     for mode in Mode::WITH_PARENT.iter().filter(|_| !controls_only()) {
         let outcome = replaced(Some(*mode));
         assert!(outcome.verdict() == Verdict::Blocked, "{mode:?}: {outcome}");
     }
 }
 
-/// What stood for absent files is gone when the last session is over, and not before.
+/// Placeholders of absent files are gone when the last session is over, and not before.
 #[test]
 fn nothing_is_left_that_only_stood_there() {
     if controls_only() {

@@ -1,11 +1,11 @@
-//! What is closed stays closed under its other names: through another mount, below a moved parent, after somebody
-//! outside put something of another kind in its place.
+//! Closed paths stay closed under their other names: through another mount, below a moved parent, after a process
+//! outside has put something of another kind in their place.
 
 use crate::harness::child::Verdict;
 use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, attacks, controls_only};
 
-/// `project/no` and `project/no.txt` are denied; `folders` says where the project is to be seen besides.
+/// `project/no` and `project/no.txt` are denied; `folders` says where else the project is visible.
 fn aliased(steps: &'static str, folders: &'static str) -> Attack {
     attack(steps)
         .before("plant {prj}/no/key {secret} , plant {prj}/no.txt {secret}")
@@ -14,7 +14,7 @@ fn aliased(steps: &'static str, folders: &'static str) -> Attack {
         .leaks()
         .may_refuse()
 }
-/// The same with the home, for what is closed there by itself.
+/// The same with the home, for paths that are closed there by default.
 fn home(steps: &'static str, before: &'static str) -> Attack {
     attack(steps).before(before).flags("--allow {home}").mounted("{home} {ro}/dir").leaks().may_refuse()
 }
@@ -51,7 +51,7 @@ attacks! {
         below("rename {prj}/sub {prj}/moved , mkdir {prj}/sub , create {prj}/sub/no.txt");
 }
 
-/// Somebody outside puts a folder where the denied file was: what is in it must close too, after a window that
+/// A process outside puts a folder where the denied file was: its content must be closed too, after a window that
 /// SECURITY.md states.
 #[test]
 fn a_folder_in_place_of_a_denied_file() {
@@ -71,7 +71,7 @@ fn a_folder_in_place_of_a_denied_file() {
     let (control, secret) = replaced(None);
     let read = control.verdict() == Verdict::Escaped && control.output.contains(&secret);
     assert!(read, "control failed: proves nothing: {control}");
-    // `wrap` has nobody to notice the replacement, as SECURITY.md says.
+    // `wrap` has no process to notice the replacement, as SECURITY.md says.
     for mode in Mode::WITH_PARENT.iter().filter(|_| !controls_only()) {
         let (outcome, secret) = replaced(Some(*mode));
         let held = outcome.verdict() == Verdict::Blocked && !outcome.output.contains(&secret);

@@ -49,7 +49,7 @@ const INJECTED: &[&str] = &[
     "RUSTC_WRAPPER",
 ];
 
-/// Each variable alone, so that one that is kept back does not hide another that is not.
+/// Each variable alone, so that one that is removed does not hide another that is not.
 #[test]
 fn variables_stay_outside() {
     let attacks: Vec<_> = INJECTED

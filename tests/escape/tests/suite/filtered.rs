@@ -1,6 +1,5 @@
-//! A network that is filtered: nothing is reached but the proxy, whatever the kind of socket, on a network of the
-//! command's own and on the host's. The library's example of such a run stands where nono does; its proxy lets nobody
-//! through.
+//! Filtered network: only the proxy is reached, whatever the kind of socket, on a network of the command's own and on
+//! the host's. The library's example of such a run takes the place of nono; its proxy allows no host.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -11,7 +10,7 @@ use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, check, controls_only};
 
 const RUN: &[Mode] = &[Mode::Run];
-/// Of the proxy on a network of the command's own.
+/// Port of the proxy on a network of the command's own.
 const PROXY: u16 = 19080;
 
 fn filtered(steps: &'static str) -> Attack {
@@ -22,12 +21,12 @@ fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-/// A port that nobody has, for a proxy on the host's network.
+/// Unused port, for a proxy on the host's network.
 fn free() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port()
 }
 
-/// Another loopback address of the host, this suite's alone: two may run at once.
+/// Another loopback address of the host, used by this suite alone: two may run at once.
 fn other_address() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.77.{high}.{}", low.clamp(1, 254))
@@ -98,7 +97,7 @@ fn the_proxys_port_on_other_addresses() {
     ]);
 }
 
-/// The address changes while it is looked at. (The control needs somebody at both.)
+/// The address changes while it is judged. (The control needs a server at both.)
 #[test]
 fn races_of_the_proxys_address() {
     let (other, port) = (other_address(), free());
@@ -128,7 +127,8 @@ fn the_proxy_itself_is_reached() {
     }
 }
 
-/// Whoever could take the proxy's port could speak in its name. In the same network without a proxy it can be had.
+/// A process that could take the proxy's port could impersonate it. In the same network without a proxy the port is
+/// free.
 #[test]
 fn the_proxys_port_cannot_be_taken() {
     let serve = leaked(format!("serve {PROXY}"));
@@ -163,7 +163,7 @@ fn servers_inside_are_not_reached_from_outside() {
     }
 }
 
-/// A command whose proxy cannot serve would find its way out closed; it is not even started.
+/// A command whose proxy cannot serve would have no network; it is not even started.
 #[test]
 fn without_its_proxy_the_command_is_not_run() {
     let steps = "mkdir {prj}/made";
@@ -171,7 +171,7 @@ fn without_its_proxy_the_command_is_not_run() {
         let world = World::new("/var/tmp", false);
         let outcome = filtered(steps).flags(flags).running(&world, Some(Mode::Run)).finish();
         assert_eq!(world.path("project/made").exists(), *runs, "{outcome}");
-        let refused = outcome.status.code() == Some(125) && outcome.errors.contains("begin to serve: tired");
+        let refused = outcome.status.code() == Some(125) && outcome.errors.contains("filtering proxy: tired");
         assert_eq!(refused, !runs, "{outcome}");
     }
 }

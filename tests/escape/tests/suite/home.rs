@@ -1,5 +1,5 @@
-//! The whole home is granted. What runs later there is read and not written, whether it is there yet or not; what is
-//! secret is not read. The lists are of their own, not the policy's.
+//! The whole home is granted. Autorun files in it are read and not written, whether they exist yet or not; secrets are
+//! not read. The lists are written independently of the policy's.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ use crate::harness::attack::{BARE, has_bwrap, skip};
 use crate::harness::world::World;
 use crate::harness::{Mode, controls_only};
 
-/// Something runs these without being asked to: a shell, an editor, a desktop, a build, the next command that is typed.
+/// Files that run without a further request: by a shell, an editor, a desktop, a build, the next command that is typed.
 const RUNS_LATER: &[&str] = &[
     ".bashrc",
     ".zshrc",
@@ -102,7 +102,7 @@ const RUNS_LATER: &[&str] = &[
     ".aider.conf.yml",
 ];
 
-/// What lets somebody in, or tells what a person said.
+/// Credentials and private messages.
 const SECRETS: &[&str] = &[
     ".ssh/id_ed25519",
     ".gnupg/private-keys-v1.d/a.key",
@@ -175,7 +175,7 @@ const PARENTS: &[&str] = &[".config", ".local", ".cargo", ".gradle", "go", ".bun
 
 const HOME: &str = "users/home";
 
-/// What somebody does who got hold of the command: five ways to change each of the names that are given to it.
+/// What an attacker does who controls the command: five ways to change each of the names that are given to it.
 const WRITES: &str = r#"
 for name in "$@"; do
     f=$HOME/$name; d=${f%/*}
@@ -200,7 +200,7 @@ for name in "$@"; do
 done 2>/dev/null
 "#;
 
-/// A run with the home granted, in one of the modes, or none; `bare`: where nobody gets a namespace.
+/// A run with the home granted, in one of the modes, or none; `bare`: on a machine without namespaces.
 #[derive(Clone, Copy, Debug)]
 struct How {
     mode: Option<Mode>,
@@ -258,7 +258,7 @@ fn filled(names: &[&str]) -> World {
     world
 }
 
-/// The names that are not as they were planted.
+/// Names that are not as they were planted.
 fn changed(world: &World, names: &[&'static str]) -> Vec<&'static str> {
     let same = |name: &&str| {
         let path = world.path(HOME).join(name);
@@ -293,7 +293,7 @@ fn what_runs_later_is_not_made_where_it_is_absent() {
     let world = filled(&[]);
     CONTROL.run(&world, &[], WRITES, RUNS_LATER);
     assert_eq!(there(&world, RUNS_LATER), RUNS_LATER, "control failed: proves nothing");
-    // The folders they would be in are there, or they are not.
+    // Their parent folders exist, or they do not.
     let beside: Vec<String> =
         RUNS_LATER.iter().filter_map(|name| Some(format!("{}/other", name.rsplit_once('/')?.0))).collect();
     let beside: Vec<&str> = beside.iter().map(String::as_str).collect();
@@ -336,7 +336,7 @@ fn secrets_of_the_home_are_not_read() {
     }
 }
 
-/// Writing through a link is writing what it leads to; and the link is what runs later leads by.
+/// Writing through a link is writing its target; and an autorun file may be reached through the link.
 #[test]
 fn links_to_what_runs_later_are_held_with_it() {
     let linked = || {
@@ -369,8 +369,8 @@ fn links_to_what_runs_later_are_held_with_it() {
     }
 }
 
-/// What is closed for being secret or for running later is open for its own agent, and by a bypass; reading what runs
-/// later, and the rest of the home, stays open.
+/// A path that is closed as a secret or as autorun is open for its own agent, and by a bypass; reading autorun files,
+/// and the rest of the home, stays open.
 #[test]
 fn what_is_meant_stays_open() {
     let script = r#"

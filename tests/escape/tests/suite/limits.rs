@@ -1,5 +1,5 @@
-//! Limits: memory that no process shows, and a command that stops instead of ending. The memory of each way is held for two
-//! seconds, three times as much as the limit allows.
+//! Limits: memory that no process shows, and a command that stops instead of ending. Each way holds three times as much
+//! memory as the limit allows, for two seconds.
 
 use crate::harness::child::{Child, Outcome, Verdict};
 use crate::harness::world::World;
@@ -7,7 +7,7 @@ use crate::harness::{Mode, attack, controls_only};
 
 const KILLED: i32 = 137;
 
-/// Either the memory cannot be had, or everything is ended for it.
+/// Either the memory is not available, or everything is ended for it.
 fn is_held(steps: &'static str, modes: &[Mode]) {
     let hoard = || attack(steps).flags("--max-memory 100M");
     let world = World::new("/var/tmp", false);
@@ -36,7 +36,7 @@ held! {
     message_queues: "hoard queues 300";
 }
 
-// A parent that is confined itself is not told of these, and says so before the start.
+// A parent that is confined itself cannot measure these, and says so before the start.
 held! {
     &[Mode::Run],
     shared_pages_that_nobody_maps: "hoard dropped 300";
@@ -44,7 +44,7 @@ held! {
     buffers_of_closed_sockets: "hoard orphans 300";
 }
 
-/// A script without a terminal that starts a sibling, then the command, and tells how both are.
+/// Script without a terminal that starts a sibling, then the command, and reports the state of both.
 fn after_stopping(runner: &str, step: &str) -> Outcome {
     const SCRIPT: &str = "sleep 60 & sibling=$!
         $1 $2 $3; code=$?

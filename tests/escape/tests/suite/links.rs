@@ -1,5 +1,5 @@
-//! A link left for later: the first run makes it where it may write, and the next run is given that path. What nono does
-//! outside in between (`hooks install`) follows it no more than the grant does.
+//! Links left for later: the first run makes one where it may write, and the next run is given that path. What nono
+//! does outside in between (`hooks install`) does not follow it either.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use crate::harness::child::Verdict;
 use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, attacks, controls_only};
 
-/// Where links lead that are in the way of the next grant.
+/// Targets of links that are in the way of the next grant.
 fn planted(steps: &'static str) -> Attack {
     attack(steps)
         .before("symlink {out} {prj}/build , symlink {out}/secret {prj}/notes , symlink {prj}/build {prj}/sub/twice , \
@@ -27,8 +27,8 @@ attacks! {
         planted("read secret").flags("--workdir {prj}/build --allow-cwd").cwd("{prj}/build").leaks();
 }
 
-/// The whole way: a command inside makes the link; the same step with the place typed by its own name works, so it is
-/// the link that is refused.
+/// End to end: a command inside makes the link; the same step with the path typed by its own name works, so it is the
+/// link that is refused.
 #[test]
 fn a_link_made_by_one_run_widens_no_later_one() {
     for mode in Mode::ALL.iter().filter(|_| !controls_only()) {
@@ -50,7 +50,7 @@ fn a_link_made_by_one_run_widens_no_later_one() {
     }
 }
 
-/// `CLAUDE.md` leads to a key: neither is the key copied into the project nor is anything written to it.
+/// `CLAUDE.md` is a link to a key: neither is the key copied into the project nor is anything written to it.
 #[test]
 fn a_link_made_by_a_run_leads_an_install_nowhere() {
     let install = |world: &World| {

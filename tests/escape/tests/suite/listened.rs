@@ -1,5 +1,5 @@
-//! A process whose calls somebody else listens to already, as in some containers: the kernel allows one listener. The
-//! reference of the benchmarks is that somebody.
+//! A process whose calls another program already listens to, as in some containers: the kernel allows one listener. The
+//! reference of the benchmarks is that program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ fn listener(world: &World) -> PathBuf {
     program
 }
 
-/// `nono run flags -- true`, with somebody else listening or not.
+/// Runs `nono run flags -- true`, with another program listening or not.
 fn run(world: &World, listened: Option<&Path>, flags: &[&str]) -> Outcome {
     let nono = world.program("nono");
     let mut command = world.command(listened.unwrap_or(&nono));
@@ -34,7 +34,7 @@ fn a_second_listener_is_refused_by_name() {
     let ask: &[&str] = &["--ask", "--approve", "deny"];
     let ports: &[&str] = &["--allow-connect-port", "80"];
     for flags in [ask, ports, &[]] {
-        // Also makes a record of what this kernel can do, which must not be believed below.
+        // Also records what this kernel supports, which must not be relied on below.
         let alone = run(&world, None, flags);
         assert_eq!(alone.status.code(), Some(0), "{flags:?}: {}", alone.errors);
     }

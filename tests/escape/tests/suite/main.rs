@@ -1,4 +1,4 @@
-//! The escape suite: hostile children against the real `nono` binary.
+//! Escape suite: hostile children against the real `nono` binary.
 //!
 //! Every attack first runs without nono, as the same ordinary user in the same small world, and must succeed
 //! there; only then does "blocked" under nono mean anything. `NONO_ESCAPE=controls` runs that half alone.

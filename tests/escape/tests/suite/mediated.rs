@@ -1,6 +1,6 @@
-//! What only somebody who stands beside the command can close: sockets that were bound later or are on no list, other
-//! addresses on an opened port, listening without binding, metadata where there are no mounts. `wrap` and
-//! `run --monitor` have nobody to do it; `open.rs` shows what that leaves.
+//! What only a mediator can close: sockets that were bound later or are on no list, other addresses on an opened port,
+//! listening without binding, metadata where there are no mounts. `wrap` and `run --monitor` have none; `open.rs` shows
+//! what that leaves.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -11,11 +11,12 @@ use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, attacks, controls_only};
 
 const RUN: &[Mode] = &[Mode::Run];
-/// An address that is neither loopback nor anybody's, and a port, both of a network namespace of the attack's own.
+/// An unused address that is not loopback, and a port, both of a network namespace of the attack's own.
 const PLACE: &str = "192.0.2.1 4711";
 const PORT: &str = "--allow-connect-port 4711";
 
-/// The command runs, then somebody outside binds `door`, then the steps go on. Says what came out, and who came.
+/// The command runs, then a process outside binds `door`, then the steps go on. Returns the outcome, and whether a
+/// connection came.
 pub(crate) fn after_binding(steps: &'static str, door: &'static str, mode: Option<Mode>) -> (Outcome, bool) {
     after_making(steps, &unix_stream(door), mode)
 }
@@ -68,7 +69,7 @@ attacks! {
         attack("symlink {out} {prj}/link , inotify {prj}/link").modes(RUN),
         attack("inotify {out}").bare().modes(RUN),
         attack("inotify {out}").flags("--allow-net").modes(RUN);
-    /// The folder of what is granted tells the names beside it.
+    /// A watch on the parent of a granted folder reveals the names beside it.
     watches_above: attack("inotify {w}").modes(RUN);
     watches_of_what_is_closed:
         attack("inotify {prj}/no").before("plant {prj}/no/key x").flags("--deny {prj}/no").modes(RUN);
@@ -87,7 +88,7 @@ fn sockets_bound_later() {
     bound_later("pause , dial stream @nono-escape-later-{terces}", "@nono-escape-later-{terces}");
 }
 
-/// A socket of the sandbox's own gives its name, but not its place, to one of somebody else.
+/// A socket of the sandbox's own gives its name, but not its rights, to one of another process.
 #[test]
 fn a_name_that_was_the_sandboxs_own() {
     bound_later("bind-away {prj}/door , pause , dial stream {prj}/door", "{prj}/door");
@@ -140,7 +141,7 @@ fn an_open_port_can_be_used_on_loopback() {
     }
 }
 
-/// Whether somebody outside reaches what the steps serve.
+/// Whether a process outside reaches what the steps serve.
 pub(crate) fn is_reached(serve: &'static str, flags: &'static str, mode: Option<Mode>) -> (bool, Outcome) {
     let world = World::new("/var/tmp", false);
     let mut server = attack(serve).flags(flags).running(&world, mode);
@@ -182,7 +183,7 @@ fn a_granted_socket_can_be_used() {
     }
 }
 
-/// In the host's network namespace a list of sockets proves nothing; own ones must be told by who has them.
+/// In the host's network namespace a list of sockets proves nothing; the sandbox's own are those its processes hold.
 #[test]
 fn own_sockets_work_in_the_hosts_network() {
     for flags in ["--allow-net", PORT] {

@@ -47,7 +47,7 @@ fn removexattr() {
     crate::harness::check(&marked);
 }
 
-/// Without a mount that could hold it, only a supervisor keeps metadata as it is.
+/// Without mounts, only a supervisor keeps metadata unchanged.
 fn bare(attacks: [Attack; 7]) {
     crate::harness::check(&attacks.map(|attack| attack.bare().modes(&[Mode::Run])));
 }

@@ -3,7 +3,7 @@
 use crate::harness::fixture::helper;
 use crate::harness::{Attack, attack, attacks};
 
-/// `EPERM` and `ENOSPC`: some systems forbid user namespaces to everybody.
+/// `EPERM` and `ENOSPC`: some systems forbid user namespaces to all users.
 fn in_namespace(steps: &'static str) -> Attack {
     attack(steps).lacks(&["EPERM", "ENOSPC"])
 }

@@ -21,7 +21,7 @@ fn even_when_open(steps: &'static str) -> Attack {
     attack(steps).flags("--allow-net")
 }
 
-/// In a network of the attack's own, with an address that nobody else has.
+/// In a network of the attack's own, with an address of its own.
 fn addressed(steps: &'static str) -> Attack {
     attack(steps).addressed("192.0.2.1 4711").watch(&[])
 }

@@ -1,4 +1,4 @@
-//! Known to be open, and written down as open in SECURITY.md: metadata, what the user handed in, and what `wrap` cannot
+//! Known to be open, and documented as open in SECURITY.md: metadata, what the user handed in, and what `wrap` cannot
 //! close without a parent. Each is shown to be open, so that a change which closes one also changes the document.
 
 use crate::harness::child::Verdict;
@@ -6,7 +6,7 @@ use crate::harness::fixture::helper;
 use crate::harness::{Attack, Mode, attack, controls_only};
 use crate::mediated::{after_binding, is_reached};
 
-/// Nobody stands beside the command who could be asked by the kernel.
+/// Modes without a mediator.
 const UNMEDIATED: &[Mode] = &[Mode::Wrap, Mode::Monitor];
 
 fn is_open(what: &str, attack: &Attack, modes: &[Mode]) {
@@ -56,7 +56,7 @@ fn ports_without_a_supervisor() {
     }
 }
 
-/// A socket that tells them is closed, but not what `/proc` says.
+/// A socket that reveals them is closed, but `/proc` is not.
 #[test]
 fn addresses_of_the_host_without_namespaces() {
     is_open("addresses in /proc", &attack("read /proc/net/fib_trie").bare(), Mode::ALL);

@@ -14,7 +14,7 @@ fn hurts(steps: &'static str) -> Attack {
 fn reads(steps: &'static str) -> Attack {
     attack(steps).leaks().against(victim())
 }
-/// At the parent: nono itself, its init, or whatever stands above the command.
+/// At the parent: nono itself, its init, or another process above the command.
 fn at_parent(steps: &'static str) -> Attack {
     attack(steps).launched().env(SECRET_ENV)
 }
@@ -116,7 +116,7 @@ attacks! {
         hurts("io-priority user").prepared_by_root();
 }
 
-/// What others can change about a process, as seen from outside.
+/// State of a process that others can change, as seen from outside.
 fn observe(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let stat = read("stat");
@@ -129,7 +129,7 @@ fn observe(pid: u32) -> String {
     format!("{priority} {nice} {policy} {allowed} {} {}", read("oom_score_adj"), read("limits"))
 }
 
-/// The attack learns the pid of its target on stdin, gives its verdict, and stays until it has been looked at.
+/// The attack reads the pid of its target on stdin, gives its verdict, and stays until it has been examined.
 fn aim(steps: &'static str) {
     let attack = attack(steps);
     let world = World::new("/var/tmp", false);
@@ -176,7 +176,7 @@ fn supervisor_scheduling() {
     aim("--linger oom -");
 }
 
-/// The group of the command must not be the group of its supervisor: a signal to the own group stays inside.
+/// The group of the command must not be the group of its supervisor: a signal to its own group stays inside.
 #[test]
 fn own_process_group() {
     const SIGUSR1: i32 = 10;

@@ -4,7 +4,7 @@ use crate::harness::child::Verdict;
 use crate::harness::world::World;
 use crate::harness::{Attack, Mode, attack, controls_only};
 
-/// Steps that say `ESCAPED` where they are allowed to succeed.
+/// Steps that print `ESCAPED` where they are allowed to succeed.
 fn succeeds(attack: &Attack) {
     for mode in std::iter::once(None).chain(Mode::ALL.iter().copied().map(Some)) {
         if mode.is_some() && controls_only() {

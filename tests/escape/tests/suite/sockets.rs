@@ -1,4 +1,4 @@
-//! Unix sockets: servers outside are closed by path and by name; nobody outside hands anything in.
+//! Unix sockets: servers outside are closed by path and by name; no process outside hands anything in.
 
 use crate::harness::fixture::{helper, unix_dgram, unix_stream};
 use crate::harness::{Attack, attack, attacks};
@@ -11,7 +11,7 @@ fn stream(steps: &'static str, at: &'static str) -> Attack {
 fn dgram(steps: &'static str, at: &'static str) -> Attack {
     attack(steps).changes().against(unix_dgram(at)).watch(&[])
 }
-/// A server whose path cannot be learned from the name that it was bound to.
+/// Server whose path cannot be learned from the name that it was bound to.
 fn renamed(server: &'static str) -> Attack {
     attack("dial stream {door}").changes().against(helper(server)).watch(&[])
 }

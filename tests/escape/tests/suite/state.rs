@@ -1,4 +1,4 @@
-//! What stays closed inside a broad grant: nono's own state, protected files of the home, what was denied.
+//! Paths that stay closed inside a broad grant: nono's own state, protected files of the home, denied paths.
 
 use crate::harness::child::Verdict;
 use crate::harness::fixture::{Fixture, Helper, installed};
@@ -27,7 +27,7 @@ fn in_project(steps: &'static str) -> Attack {
         .watch(&["{prj}/state/marker"])
         .may_refuse()
 }
-/// A folder of the home that is open, with places in it that are not.
+/// A folder of the home that is open, with closed paths in it.
 fn config(steps: &'static str) -> Attack {
     attack(steps)
         .before("plant {home}/.config/other/x x")
@@ -241,7 +241,7 @@ const CAP_FILE: &[(&str, &str)] = &[("NONO_CAP_FILE", "{out}/target")];
 const NESTED: &str =
     "exec {bin}/nono run --allow {prj} --allow {out} --read {bin} -- {bin}/attacks read {out}/secret";
 
-/// Somebody outside saves a denied file anew: the name must close again, after a window that SECURITY.md states.
+/// A process outside saves a denied file anew: the name must close again, after a window that SECURITY.md states.
 #[test]
 fn denied_after_a_replacement_from_outside() {
     let replaced = |mode| {
@@ -255,7 +255,7 @@ fn denied_after_a_replacement_from_outside() {
     };
     let control = replaced(None);
     assert!(control.verdict() == Verdict::Escaped, "control failed: proves nothing: {control}");
-    // `wrap` has nobody to notice the replacement, as SECURITY.md says.
+    // `wrap` has no process to notice the replacement, as SECURITY.md says.
     let modes = Mode::WITH_PARENT.iter().filter(|_| !controls_only());
     let runs = modes.map(|mode| (mode, replaced(Some(*mode))));
     let open = runs.filter(|(_, outcome)| outcome.verdict() != Verdict::Blocked);

@@ -12,7 +12,7 @@ fn lock(world: &World, when: &str) -> Outcome {
     Child::start(command, None).finish()
 }
 
-/// Without nono the survivor lives on; it is ended here by the pid that it wrote down.
+/// Without nono the survivor lives on; it is ended here by the pid that it recorded.
 fn control(attack: &Attack, ends: fn(Child) -> Outcome) {
     let world = World::new("/var/tmp", false);
     let mut child = attack.running(&world, None);
@@ -27,7 +27,8 @@ fn control(attack: &Attack, ends: fn(Child) -> Outcome) {
     assert!(lock.verdict() == Verdict::Blocked, "control failed: proves nothing: {outcome}{lock}");
 }
 
-/// A fluttering survivor has a new pid all the time, but its user is its own: end that one until the lock is free.
+/// A fluttering survivor has a new pid all the time, but a user of its own: ends that user's processes until the lock
+/// is free.
 fn end_user(world: &World) {
     let mut command = world.command("/bin/kill".as_ref());
     command.args(["-KILL", "--", "-1"]);
@@ -87,7 +88,7 @@ fn kill_of_the_supervisor_with_a_chain_of_forks() {
     check(&attack("survivor flutter {prj}/lock stay"), killed, "wait");
 }
 
-/// However many there are to reap, the end of a limit comes: the one that reaps has time for nothing else otherwise.
+/// However many processes there are to reap, a limit is enforced: init must not spend all its time reaping.
 fn ended_by_a_limit(attack: &Attack, code: i32) {
     control(attack, killed);
     for mode in Mode::WITH_PARENT.iter().filter(|_| !controls_only()) {
@@ -101,7 +102,7 @@ fn ended_by_a_limit(attack: &Attack, code: i32) {
     }
 }
 
-/// One after the other: two swarms at a time would only keep each other from swarming.
+/// One after the other: two swarms at a time would slow each other down.
 #[test]
 fn limits_of_a_swarm() {
     ended_by_a_limit(&attack("swarm plain 300 {prj}/lock").flags("--max-time 2s"), 124);

@@ -1,4 +1,4 @@
-//! The terminal: nothing may be typed into it, and nobody else's may be opened.
+//! Terminal: nothing may be typed into it, and no other terminal may be opened.
 
 use crate::harness::fixture::helper;
 use crate::harness::{Attack, attack, attacks};

@@ -1,8 +1,8 @@
 //! Other names of masked paths.
 //!
-//! Landlock's rules hold for inodes, under whatever name; masks hold for one name. A masked path that another mount of
+//! Landlock's rules apply to inodes, under any name; a mask applies to one name. A masked path that another mount of
 //! its file system shows elsewhere (a bind mount, ostree's `/sysroot`) is masked there too. Mounts that appear later do
-//! not arrive in the child's private namespace.
+//! not reach the child's private namespace.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -20,7 +20,7 @@ struct Mount {
     at: PathBuf,
 }
 
-/// The masks that the masks among `steps` need besides.
+/// Additional masks that the masks among `steps` need.
 pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
     let masks: Vec<_> = steps
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
         .iter()
         .filter_map(|step| if let MountStep::Keep { path } = step { Some(path) } else { None })
         .collect();
-    // Elsewhere another name is read-only anyway.
+    // Other names elsewhere are read-only anyway.
     let writable = |path: &PathBuf| kept.iter().any(|kept| is_within(path, kept));
     let holds = held.into_iter().flat_map(|path| other_names(path, &mounts)).filter(writable);
     let holds: Vec<_> = holds.map(|path| MountStep::Hold { path }).collect();
@@ -58,7 +58,7 @@ pub(super) fn aliases(steps: &[MountStep]) -> Vec<MountStep> {
     masks.into_iter().flat_map(mask).chain(holds).collect()
 }
 
-/// Where else the file or folder at `path` can be reached, checked by its identity.
+/// Other paths of the file or directory at `path`, checked by its identity.
 fn other_names(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
     let own = mounts.iter().rev().filter(|mount| is_within(path, &mount.at));
     let Some(own) = own.max_by_key(|mount| mount.at.components().count()) else { return Vec::new() };
@@ -73,7 +73,7 @@ fn other_names(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Joining an empty rest would add a slash.
+/// Joins two paths; joining an empty rest would add a slash.
 fn join(at: &Path, rest: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() { at.to_owned() } else { at.join(rest) }
 }
@@ -89,7 +89,7 @@ fn mounts() -> Vec<Mount> {
     table.lines().filter_map(line).collect()
 }
 
-/// The kernel writes blanks and backslashes as `\\ooo`.
+/// Decodes blanks and backslashes, which the kernel writes as `\\ooo`.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Confining the calling process itself, without namespaces and for ever.
+//! Confinement of the calling process itself, without namespaces and irreversibly.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,12 +12,13 @@ use super::{filter, plan};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
 
-/// The ABI from which on Landlock can confine all threads of a process at once.
+/// First ABI in which Landlock can confine all threads of a process at once.
 const THREAD_SYNC_ABI: u32 = 8;
-/// The longest that a thread is given to leave.
+/// Time that a joined thread may take to leave.
 const LEAVING: Duration = Duration::from_millis(100);
 
-/// Count the threads. One that was joined may need a moment to leave: an interpreter's says so before it is gone.
+/// Counts the threads. One that was joined may need a moment to leave: an interpreter reports the end before it is
+/// gone.
 fn settled_threads() -> io::Result<usize> {
     let until = Instant::now() + LEAVING;
     loop {
@@ -29,7 +30,7 @@ fn settled_threads() -> io::Result<usize> {
     }
 }
 
-/// Enforce `policy` on this process. Irreversible; may be called again to restrict further.
+/// Enforces `policy` on this process. Irreversible; may be called again to restrict further.
 pub fn apply(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     let support = support_in_place();
     let abi = support.landlock.clone().map_err(|reason| Refusal::NoLandlock { reason })?;

@@ -1,6 +1,6 @@
-//! Compilation: policy and kernel facts in, a printable plan of enforcement out.
+//! Compilation of a policy and kernel facts into a printable plan of enforcement.
 //!
-//! Nothing is performed here except looking at what exists (`/dev/shm`, bound sockets); the mount steps are worked out
+//! Nothing is changed here; only what exists is looked up (`/dev/shm`, bound sockets). The mount steps are worked out
 //! in `mounts.rs`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -19,36 +19,36 @@ use super::support::{Namespaces, Support};
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
 
-/// Folders and files the edge made for this session, outside every grant.
+/// Directories and files that the caller made for this session, outside every grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPaths {
     pub dir: PathBuf,
-    /// Mode 000: what a closed directory looks like from inside.
+    /// Mask with mode 000: what a closed directory looks like from inside.
     pub mask_dir: PathBuf,
-    /// Mode 000: what a closed file or socket looks like from inside.
+    /// Mask with mode 000: what a closed file or socket looks like from inside.
     pub mask_file: PathBuf,
-    /// An empty folder.
+    /// Empty directory.
     pub empty_dir: PathBuf,
-    /// A stand-in for `/run`, made when granted entries have to be mounted into it.
+    /// Replacement for `/run`, made when granted entries have to be mounted into it.
     pub run_dir: PathBuf,
-    /// Folders of sessions with another temporary folder that a writable grant contains.
+    /// Directories of sessions with another temporary directory that a writable grant contains.
     pub others: Vec<PathBuf>,
 }
 
 impl SessionPaths {
-    /// Where the child keeps its temporary files.
+    /// Directory for the child's temporary files.
     pub fn tmp_dir(&self) -> PathBuf {
         self.dir.join("tmp")
     }
 
-    /// The copies that stand in the place of closed paths: (path, copy).
+    /// Copies mounted over closed paths: (path, copy).
     pub fn copies<'a>(&self, policy: &'a ResolvedPolicy) -> impl Iterator<Item = (&'a Path, PathBuf)> {
         let dir = self.dir.join("saved");
         let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
         copied.enumerate().map(move |(n, closed)| (closed.resolved.as_path(), dir.join(n.to_string())))
     }
 
-    /// For a sandbox without mounts, which needs none of them.
+    /// Paths of a sandbox without mounts, which needs none of them.
     pub fn none() -> SessionPaths {
         let nowhere = PathBuf::new;
         SessionPaths {
@@ -62,7 +62,7 @@ impl SessionPaths {
     }
 }
 
-/// Which namespaces the child gets.
+/// Namespaces the child gets.
 #[allow(clippy::struct_excessive_bools, reason = "one switch per kind of namespace")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
@@ -73,20 +73,20 @@ pub struct Layers {
     pub net: bool,
 }
 
-/// The port of the command's own loopback on which it finds the filtering proxy, unless another is chosen.
+/// Port of the command's own loopback on which the filtering proxy listens, unless another is chosen.
 pub const PROXY_PORT: u16 = 19080;
 
-/// Where the command finds the filtering proxy.
+/// Place of the filtering proxy, as the command reaches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyPlace {
     /// On this port of the loopback of a network of its own. The launch makes the listener there and hands it out.
     Own { port: u16 },
-    /// On the host's network, at the address told to [`Blueprint::proxy_at`]. Nothing is reached before that.
+    /// On the host's network, at the address set by [`Blueprint::proxy_at`]. Nothing can be reached before that.
     Host(Option<SocketAddrV4>),
 }
 
 impl ProxyPlace {
-    /// As the command has to connect to it.
+    /// Address that the command has to connect to.
     pub fn address(self) -> Option<SocketAddrV4> {
         match self {
             ProxyPlace::Own { port } => Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)),
@@ -105,45 +105,45 @@ pub struct KernelRule {
 /// One change of the child's mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountStep {
-    /// Copy the mounts at this path, to be put back writable.
+    /// Copies the mounts at this path, to be put back writable.
     Keep { path: PathBuf },
-    /// Make everything read-only.
+    /// Makes everything read-only.
     ReadOnlyRoot,
-    /// A new file system.
+    /// Mounts a new file system.
     Private { kind: &'static str, target: PathBuf, options: String },
-    /// Put the stand-in over the directory.
+    /// Mounts the replacement over the directory.
     Replace { source: PathBuf, target: PathBuf },
-    /// Put a kept copy back.
+    /// Puts a kept copy back.
     PutBack { path: PathBuf },
-    /// Keep a folder from being renamed or removed.
+    /// Keeps a directory from being renamed or removed.
     Pin { path: PathBuf },
-    /// Keep what stands at a path, a link itself included, from being changed, replaced or removed.
+    /// Keeps the object at a path, even if it is a link, from being changed, replaced or removed.
     Hold { path: PathBuf },
-    /// Put a file that may be written over another.
+    /// Mounts a writable file over another.
     Copy { source: PathBuf, target: PathBuf },
-    /// Hide a path. `must`: a failure ends the launch; otherwise a path that cannot be reached is passed over.
+    /// Hides a path. `must`: a failure ends the launch; otherwise a path that cannot be reached is skipped.
     Mask { source: PathBuf, target: PathBuf, must: bool },
 }
 
-/// A name on which a mask has to stay.
+/// Name on which a mask has to stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedName {
     pub path: PathBuf,
     pub cover: Cover,
 }
 
-/// What covers a watched name.
+/// Cover of a watched name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// Something empty.
+    /// An empty mask.
     Nothing,
-    /// Itself, read-only.
+    /// The object itself, read-only.
     Itself,
-    /// This file.
+    /// A copy: this file.
     Copy(PathBuf),
 }
 
-/// Everything the child will do to itself.
+/// Plan of everything the child will do to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blueprint {
     pub strategy: ExecStrategy,
@@ -155,18 +155,18 @@ pub struct Blueprint {
     /// Rules for file systems that exist only in the child's mount namespace.
     pub late_rules: Vec<KernelRule>,
     pub ports: Vec<(u16, u64)>,
-    /// Where the network is filtered.
+    /// Place of the proxy, if the network is filtered.
     pub proxy: Option<ProxyPlace>,
     pub mounts: Vec<MountStep>,
-    /// Masked names that init must watch, because somebody outside may replace them.
+    /// Masked names that init must watch, because a process outside may replace them.
     pub watched: Vec<WatchedName>,
-    /// Names below the `/run` stand-in that must exist before it is mounted: (path, is a directory).
+    /// Names below the `/run` replacement that must exist before it is mounted: (path, is a directory).
     pub run_entries: Vec<(PathBuf, bool)>,
-    /// Folders shown as copies that belong to the user: (original, copy to be made).
+    /// Directories shown as copies that belong to the user: (original, copy to be made).
     pub copies: Vec<(PathBuf, PathBuf)>,
     pub(super) filter: FilterSpec,
     pub limits: Limits,
-    /// Who holds the limit on memory, where there is one.
+    /// Method of enforcing the memory limit, where there is one.
     pub memory: Option<MemoryHold>,
     pub workdir: PathBuf,
 }
@@ -183,10 +183,10 @@ const WRITE: u64 = fs::WRITE_FILE
     | fs::REFER
     | fs::TRUNCATE;
 pub(super) const EVERYTHING: u64 = READ | WRITE;
-/// Below this ABI a file could be emptied without write access.
+/// First ABI in which a file cannot be truncated without write access.
 const OLDEST_ABI: u32 = 3;
 
-/// Compile, or say why it cannot be enforced.
+/// Compiles a blueprint, or returns why the policy cannot be enforced.
 pub fn compile(
     policy: &ResolvedPolicy,
     support: &Support,
@@ -254,7 +254,7 @@ fn layers(policy: &ResolvedPolicy, support: &Support, strategy: ExecStrategy) ->
         ipc: true,
         net: match &policy.network {
             NetworkPolicy::Blocked => true,
-            // Ports are those of the host's network.
+            // Ports belong to the host's network.
             NetworkPolicy::Filtered { connect, listen, .. } => connect.is_empty() && listen.is_empty(),
             NetworkPolicy::Allowed | NetworkPolicy::Ports { .. } => false,
         },
@@ -277,7 +277,7 @@ fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Re
     let need = |needed, what| {
         if abi < needed { Err(Refusal::LandlockTooOld { abi, needed, what }) } else { Ok(()) }
     };
-    need(OLDEST_ABI, "keeping files from being emptied")?;
+    need(OLDEST_ABI, "keeping files from being truncated")?;
     if !layers.pid {
         need(6, "keeping signals inside the sandbox without a pid namespace")?;
     }
@@ -314,7 +314,7 @@ fn handled_fs(abi: u32) -> u64 {
     fs::ALL & (newest | (newest - 1))
 }
 
-/// The rights of one policy rule.
+/// Landlock rights of one policy rule.
 fn rights(rule: &Rule) -> u64 {
     let mode = match rule.access {
         RuleAccess::List => return fs::READ_DIR,
@@ -339,7 +339,7 @@ fn rules(policy: &ResolvedPolicy, layers: Layers, handled: u64) -> (Vec<KernelRu
     let mut early = Vec::new();
     let mut late = Vec::new();
     for rule in &policy.rules {
-        // Without masks a listing rule would show what lies in closed directories below.
+        // Without masks a listing rule would show the content of closed directories below.
         if rule.access == RuleAccess::List && !(layers.mount && listing_is_safe(policy, &rule.path)) {
             continue;
         }
@@ -362,19 +362,20 @@ fn rules(policy: &ResolvedPolicy, layers: Layers, handled: u64) -> (Vec<KernelRu
     (early, late)
 }
 
-/// Programs write to their own entries (`comm`, `oom_score_adj`, a debugger to `mem`). Root does not get that: the
-/// kernel takes uid 0 for the owner of every switch under `/proc/sys`, capabilities or not.
+/// Write right for a private `/proc`: programs write to their own entries (`comm`, `oom_score_adj`, a debugger to
+/// `mem`). Root does not get it: the kernel takes uid 0 for the owner of every file under `/proc/sys`, capabilities or
+/// not.
 fn process_writes() -> u64 {
     if nono_sys::process::uid() == 0 { 0 } else { fs::WRITE_FILE }
 }
 
-/// A listing rule reaches everything below; it is given only if each closed directory there will be masked.
+/// Whether a listing rule is safe: it covers everything below, so each closed directory there must be masked.
 fn listing_is_safe(policy: &ResolvedPolicy, dir: &Path) -> bool {
     policy
         .closed
         .iter()
         .filter(|closed| is_within(&closed.resolved, dir) && closed.kind == PathKind::Directory)
-        // What can be read where a grant gives it was given with the listing.
+        // A closed directory with openings is not masked.
         .all(|closed| !closed.has_openings)
 }
 
@@ -410,10 +411,10 @@ fn filter(policy: &ResolvedPolicy, layers: Layers, memory: Option<&MemoryHold>) 
     }
 }
 
-/// What is wanted of mediation beyond what every supervised run has.
+/// Mediation wanted beyond what every supervised run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mediation {
-    /// Trap opens too, to ask about them.
+    /// Trap opens too, to ask for approval.
     pub opens: bool,
     /// Trap opens and everything else that changes or starts something, to record it.
     pub record: bool,
@@ -422,8 +423,8 @@ pub struct Mediation {
 }
 
 impl Blueprint {
-    /// Put what neither Landlock nor a namespace can judge to the supervisor. Where the kernel has no way to do that,
-    /// the calls are closed, or the run is refused by the name of what would be lost.
+    /// Adds mediation of what neither Landlock nor a namespace can judge. Where the kernel has no way to do that, the
+    /// calls are closed, or the run is refused, naming what would be lost.
     pub fn mediate(mut self, wish: Mediation, support: &Support) -> Result<Blueprint, Refusal> {
         let ports = self.filter.sockets == SocketRule::TcpOnly;
         let families = Mediated {
@@ -464,8 +465,8 @@ impl Blueprint {
         Ok(self)
     }
 
-    /// Where the proxy listens on the host, where it has to ([`ProxyPlace::Host`]). Whoever bound it keeps the socket
-    /// open as long as the command runs: a port that was let go of could become somebody else's.
+    /// Sets the address of the proxy on the host, where it is there ([`ProxyPlace::Host`]). The caller keeps the socket
+    /// open as long as the command runs: another process could take a port that was given up.
     #[must_use]
     pub fn proxy_at(mut self, address: SocketAddrV4) -> Blueprint {
         if let Some(ProxyPlace::Host(place)) = &mut self.proxy {
@@ -475,7 +476,7 @@ impl Blueprint {
         self
     }
 
-    /// Have the proxy on this port, where the command has a network of its own ([`ProxyPlace::Own`]).
+    /// Sets the port of the proxy, where the command has a network of its own ([`ProxyPlace::Own`]).
     #[must_use]
     pub fn proxy_on(mut self, port: u16) -> Blueprint {
         if let Some(ProxyPlace::Own { port: place }) = &mut self.proxy {
@@ -484,7 +485,7 @@ impl Blueprint {
         self
     }
 
-    /// What the supervisor has to answer for.
+    /// Calls that the supervisor has to answer.
     pub fn mediated(&self) -> Mediated {
         self.filter.mediated
     }

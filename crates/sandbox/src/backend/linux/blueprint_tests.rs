@@ -32,7 +32,7 @@ fn session() -> SessionPaths {
 struct Tree(tempfile::TempDir);
 
 impl Tree {
-    /// `project/secret` and `data`.
+    /// Tree with `project/secret` and `data`.
     fn new() -> Tree {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("project/sub")).unwrap();

@@ -1,8 +1,8 @@
-//! Who holds a limit on memory: the kernel, in a cgroup of the user's own, or somebody who adds up what can be seen.
+//! Choice of how a memory limit is enforced: by the kernel, in a cgroup of the user's own, or by polling.
 //!
-//! A cgroup counts everything that is charged to its processes: pages in files without a name, shared memory, buffers of
-//! sockets and pipes, page tables. Version 2 alone: there a manager gives part of the tree away (`user@.service` of
-//! systemd does), and a process may move from one place of that part to another.
+//! A cgroup counts everything charged to its processes: pages in unnamed files, shared memory, buffers of sockets and
+//! pipes, page tables. Only version 2 is used: there a manager delegates part of the tree (`user@.service` of systemd
+//! does), and a process may move from one place of that part to another.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,16 @@ use nono_sys::process;
 
 use crate::strategy::ExecStrategy;
 
-/// How a limit on memory is held.
+/// Method of enforcing a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryHold {
-    /// By the kernel, in a cgroup that is made in this folder.
+    /// By the kernel, in a cgroup made in this directory.
     Cgroup { parent: PathBuf },
-    /// By adding up what can be seen; what cannot be seen is closed where it can be.
+    /// By adding up the visible memory; kinds that are not visible are closed where they can be.
     Polled,
 }
 
-/// A parent that is confined itself could not remove a cgroup, so it does not make one.
+/// Chooses the method. A parent that is confined itself could not remove a cgroup, so it does not make one.
 pub(super) fn hold(strategy: ExecStrategy) -> MemoryHold {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let places = || candidates(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
@@ -29,7 +29,7 @@ pub(super) fn hold(strategy: ExecStrategy) -> MemoryHold {
     parent.map_or(MemoryHold::Polled, |parent| MemoryHold::Cgroup { parent })
 }
 
-/// The folders above this process's own cgroup, nearest first: moving needs permission where the ways part.
+/// Directories above this process's own cgroup, nearest first: moving needs permission on the common ancestor.
 fn candidates(own: &str, mounts: &str) -> Vec<PathBuf> {
     let Some(own) = own.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
     let Some((root, mount)) = mounts.lines().find_map(unified) else { return Vec::new() };
@@ -38,7 +38,7 @@ fn candidates(own: &str, mounts: &str) -> Vec<PathBuf> {
     place.ancestors().skip(1).take_while(|dir| dir.starts_with(mount)).map(Path::to_owned).collect()
 }
 
-/// What of the hierarchy a mount shows, and where, if it is one of version 2.
+/// Root and mount point of a cgroup mount, if it is one of version 2.
 fn unified(line: &str) -> Option<(&Path, &Path)> {
     let (mount, kind) = line.split_once(" - ")?;
     let mut words = mount.split(' ').skip(3);
@@ -46,7 +46,7 @@ fn unified(line: &str) -> Option<(&Path, &Path)> {
     (kind.split(' ').next() == Some("cgroup2")).then_some(place)
 }
 
-/// Whether a cgroup can be made in there, has a limit on memory, and can be moved into.
+/// Whether a cgroup can be made in there, has a memory limit, and can be moved into.
 fn is_ours(dir: &Path) -> bool {
     let passed_on = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap_or_default();
     passed_on.split_ascii_whitespace().any(|controller| controller == "memory")

@@ -1,7 +1,7 @@
-//! The mount steps of a blueprint.
+//! Mount steps of a blueprint.
 //!
-//! Copies of the writable grants first, then everything read-only, then private file systems and stand-ins, then the
-//! writable grants back in, and the masks on top, so that nothing later can uncover what an earlier step closed.
+//! The order is: copies of the writable grants, everything read-only, private file systems and replacements, the
+//! writable grants back in, and the masks on top, so that no later step can uncover what an earlier one closed.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::sockets::bound_sockets;
 use crate::refusal::Refusal;
 use crate::strategy::ExecStrategy;
 
-/// The mount steps, in order.
+/// Adds the mount steps, in order.
 pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session: &SessionPaths) {
     let run = run_exposures(policy);
     let writable = writable_grants(policy);
@@ -40,7 +40,7 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     );
     let mut back: Vec<&PathBuf> =
         writable.iter().chain(run.iter().flatten()).filter(|path| *path != Path::new("/")).collect();
-    // Parents before what lies in them, or they would cover it.
+    // Parents before what is in them, or they would cover it.
     back.sort_by_key(|path| path.components().count());
     steps.extend(back.into_iter().map(|path| MountStep::PutBack { path: path.clone() }));
     steps.extend(close_sessions(&writable, session));
@@ -54,13 +54,13 @@ pub(super) fn mounts(blueprint: &mut Blueprint, policy: &ResolvedPolicy, session
     blueprint.mounts = steps;
 }
 
-/// The folder of all sessions, where a writable grant (of `/tmp`, say) contains it.
+/// Directory of all sessions, where a writable grant (of `/tmp`, say) contains it.
 fn inside_grant<'a>(writable: &[PathBuf], session: &'a SessionPaths) -> Option<&'a Path> {
     let sessions = session.dir.parent()?;
     writable.iter().any(|grant| is_within(sessions, grant)).then_some(sessions)
 }
 
-/// Masks and descriptions of this and of other sessions cannot be changed from inside, only this one's own `tmp`.
+/// Makes the directories of this and of other sessions read-only from inside, except this one's own `tmp`.
 fn close_sessions(writable: &[PathBuf], session: &SessionPaths) -> Vec<MountStep> {
     let read_only =
         |dir: &Path| MountStep::Mask { source: dir.to_owned(), target: dir.to_owned(), must: true };
@@ -71,8 +71,8 @@ fn close_sessions(writable: &[PathBuf], session: &SessionPaths) -> Vec<MountStep
     steps
 }
 
-/// Folders whose files a program accepts only from root or from the user. In a user namespace root's files seem to
-/// belong to nobody, so ssh would refuse to start; copies of the user's own say the same.
+/// Directories whose files a program accepts only from root or from the user. In a user namespace root's files seem to
+/// belong to uid 65534, so ssh would refuse to start; copies owned by the user have the same content.
 const OWNER_CHECKED: &[&str] = &["/etc/ssh/ssh_config.d"];
 
 pub(super) fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(PathBuf, PathBuf)> {
@@ -86,11 +86,11 @@ pub(super) fn copies(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<(Pa
         .collect()
 }
 
-/// What somebody asked for and a private file system would hide. Which processes and terminals there are is the
-/// sandbox's own matter; what lies in `/dev/shm` is not there inside.
+/// Directories that a private file system hides. Processes and terminals are the sandbox's own; the content of the
+/// host's `/dev/shm` does not exist inside.
 const HIDDEN: [&str; 2] = ["/dev/shm", "/dev/pts"];
 
-/// A grant that is not there inside is no grant.
+/// Refuses grants of what does not exist inside.
 pub(super) fn refuse_hidden(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     for grant in &policy.grants {
         let own = HIDDEN
@@ -104,7 +104,7 @@ pub(super) fn refuse_hidden(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Without mounts nothing inside a grant can be hidden; `reason` says why there are none.
+/// Refuses closed paths inside a grant: without mounts they cannot be hidden; `reason` says why there are none.
 pub(super) fn refuse_masks(policy: &ResolvedPolicy, reason: &str) -> Result<(), Refusal> {
     let Some(closed) = policy.closed.iter().find(|closed| closed.how == ClosedHow::Mask) else {
         return Ok(());
@@ -124,7 +124,7 @@ fn private_file_systems(layers: Layers, memory: Option<u64>) -> Vec<MountStep> {
             steps.push(MountStep::Private { kind, target: target.into(), options });
         }
     };
-    // What lies there is memory that no process's own use shows.
+    // Its content is memory that no process's own use shows.
     let size = memory.map_or_else(String::new, |bytes| format!(",size={bytes}"));
     add("tmpfs", "/dev/shm", format!("mode=1777{size}"));
     add("devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620".to_owned());
@@ -152,8 +152,8 @@ fn writable_grants(policy: &ResolvedPolicy) -> Vec<PathBuf> {
     outermost
 }
 
-/// `/run` is where the machine's services listen. It is replaced by an empty folder unless it was granted itself; what
-/// was granted below it is mounted in. `None`: leave it alone.
+/// Paths to show below `/run`, where the machine's services listen. It is replaced by an empty directory unless it was
+/// granted itself; what was granted below it is mounted in. `None`: it is left alone.
 fn run_exposures(policy: &ResolvedPolicy) -> Option<Vec<PathBuf>> {
     let run = Path::new("/run");
     if !run.is_dir() || policy.grants.iter().any(|grant| is_within(run, &grant.resolved)) {
@@ -185,8 +185,8 @@ fn run_entries(exposed: &[PathBuf], writable: &[PathBuf]) -> Vec<(PathBuf, bool)
         .collect()
 }
 
-/// A closed path that exists is hidden, also where no rule reaches it: a rule cannot keep its metadata closed. What may be
-/// read is read-only anyway outside the writable grants.
+/// Mask of a closed path. One that exists is hidden, also where no rule covers it: a rule cannot keep its metadata
+/// closed. What may be read is read-only anyway outside the writable grants.
 fn mask(closed: &ClosedPath, writable: &[PathBuf], session: &SessionPaths) -> Option<MountStep> {
     if closed.has_openings || closed.how == ClosedHow::Copy {
         return None;
@@ -199,7 +199,7 @@ fn mask(closed: &ClosedPath, writable: &[PathBuf], session: &SessionPaths) -> Op
         return Some(MountStep::Hold { path: closed.resolved.clone() });
     }
     let source = match closed.kind {
-        // Itself, read-only: it can be used and not changed.
+        // The object itself, read-only: it can be used and not changed.
         PathKind::Directory | PathKind::File if closed.keep_read => closed.resolved.clone(),
         PathKind::Directory => session.mask_dir.clone(),
         PathKind::File => session.mask_file.clone(),
@@ -208,13 +208,13 @@ fn mask(closed: &ClosedPath, writable: &[PathBuf], session: &SessionPaths) -> Op
     Some(MountStep::Mask { source, target: closed.resolved.clone(), must: closed.how == ClosedHow::Mask })
 }
 
-/// What an agent is told by, where a rule would let it be written.
+/// Whether it is an agent's settings where a rule would let them be written.
 fn is_held(closed: &ClosedPath) -> bool {
     closed.how == ClosedHow::Mask && matches!(closed.by, ClosedBy::Agent(_))
 }
 
-/// The folders between a writable grant and a masked path: if one could be renamed, something else could be put in the
-/// place of what is closed (another binary in the place of ours, a folder where no mask is).
+/// Pins of the directories between a writable grant and a masked path: if one could be renamed, something else could be
+/// put in place of what is closed (another binary in place of nono's, a directory without a mask).
 fn pins(policy: &ResolvedPolicy, writable: &[PathBuf]) -> Vec<MountStep> {
     let own = policy.closed.iter().filter(|closed| closed.how != ClosedHow::NotGranted);
     let mut folders: Vec<&Path> = own
@@ -226,7 +226,8 @@ fn pins(policy: &ResolvedPolicy, writable: &[PathBuf]) -> Vec<MountStep> {
     folders.into_iter().map(|dir| MountStep::Pin { path: dir.to_owned() }).collect()
 }
 
-/// Every path socket somebody listens on now, except the granted ones and those that `/run`'s stand-in hides.
+/// Masks of every path socket that a process listens on now, except the granted ones and those that the replaced `/run`
+/// hides.
 fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountStep> {
     let granted = |path: &Path| policy.unix_sockets.iter().any(|socket| socket.resolved == path);
     bound_sockets()
@@ -237,7 +238,7 @@ fn socket_masks(policy: &ResolvedPolicy, session: &SessionPaths) -> Vec<MountSte
         .collect()
 }
 
-/// Names whose mask somebody outside could take away; only a supervised run has an init that watches.
+/// Names whose mask a process outside could remove; only a supervised run has an init that watches.
 fn watched(policy: &ResolvedPolicy, strategy: ExecStrategy, session: &SessionPaths) -> Vec<WatchedName> {
     if strategy == ExecStrategy::Direct {
         return Vec::new();

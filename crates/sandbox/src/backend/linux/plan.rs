@@ -1,4 +1,4 @@
-//! From a blueprint to the raw plan that a forked child can follow without thinking.
+//! Translation of a blueprint to the raw plan that a forked child follows without further decisions.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -19,7 +19,7 @@ use super::blueprint::{
 use super::filter;
 use crate::refusal::Refusal;
 
-/// The plan could not be made: an input the kernel could not take.
+/// Failure to make the plan: an input the kernel could not take.
 #[derive(Debug, Error)]
 pub enum PlanError {
     #[error("{what} contains a NUL byte")]
@@ -30,7 +30,7 @@ pub enum PlanError {
     Refused(#[from] Refusal),
 }
 
-/// A blueprint made concrete: rulesets filled, programs assembled, folders made. Ready for one launch.
+/// Concrete blueprint: rulesets filled, programs assembled, directories made. Ready for one launch.
 #[derive(Debug)]
 pub struct Prepared {
     blueprint: Blueprint,
@@ -39,7 +39,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Open every granted path and fill the ruleset; make what the mounts need below the `/run` stand-in.
+    /// Opens every granted path and fills the ruleset; makes what the mounts need below the `/run` replacement.
     pub fn new(blueprint: Blueprint, session: SessionPaths) -> Result<Prepared, PlanError> {
         let ruleset = fill(&blueprint)?;
         for (entry, is_dir) in &blueprint.run_entries {
@@ -59,8 +59,8 @@ impl Prepared {
         &self.blueprint
     }
 
-    /// Confine the calling process by the same rules (the parent of a monitored run). It may also clear away the
-    /// session's folder, which is the only thing it still has to do.
+    /// Confines the calling process by the same rules (the parent of a monitored run). It may also remove the session's
+    /// directory, which is the only thing it still has to do.
     pub fn confine_self(&self) -> Result<(), PlanError> {
         let ruleset = fill(&self.blueprint)?;
         let sessions = self.session.dir.parent().unwrap_or(&self.session.dir).to_owned();
@@ -68,7 +68,7 @@ impl Prepared {
             &ruleset,
             &KernelRule { path: sessions, access: blueprint::EVERYTHING & self.blueprint.handled_fs },
         )?;
-        // Its own view of the command's processes, which the limits are added up from.
+        // The command's processes, over which the limits are added up.
         add_rule(
             &ruleset,
             &KernelRule { path: "/proc".into(), access: blueprint::READ & self.blueprint.handled_fs },
@@ -78,7 +78,7 @@ impl Prepared {
         })
     }
 
-    /// The plan for one command.
+    /// Plan for one command.
     pub fn plan(&self, command: Command) -> Result<Plan, PlanError> {
         let program = Program::new(
             c_path(&command.program, "the program's path")?,
@@ -131,10 +131,10 @@ impl Prepared {
     }
 }
 
-/// What to execute, and how it is connected.
+/// Program to execute, and how it is connected.
 #[derive(Debug)]
 pub struct Command {
-    /// The resolved file.
+    /// Resolved file.
     pub program: PathBuf,
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
@@ -170,7 +170,7 @@ fn add_rule(ruleset: &Ruleset, rule: &KernelRule) -> Result<(), Refusal> {
         |error: io::Error| Refusal::Rule { path: rule.path.clone(), error: errno::describe(&error) };
     let target = match fs::open_path(&rule.path) {
         Ok(target) => target,
-        // Gone since it was resolved, or not ours to reach: then the child cannot use it either.
+        // Gone since it was resolved, or not accessible: then the child cannot use it either.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EACCES)) => return Ok(()),
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
             return Err(Refusal::Changed { path: rule.path.clone() });
@@ -191,7 +191,8 @@ fn make_entry(path: &Path, is_dir: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// The regular files of one folder, as our own. What cannot be read here cannot be read by the child either.
+/// Copies the regular files of one directory, as the user's own. What cannot be read here cannot be read by the child
+/// either.
 fn copy_folder(original: &Path, copy: &Path) -> io::Result<()> {
     fs::make_dir(copy, 0o755)?;
     for entry in std::fs::read_dir(original)?.flatten() {
@@ -234,7 +235,7 @@ fn clone_flags(blueprint: &Blueprint) -> i32 {
     .fold(0, |all, flag| all | flag)
 }
 
-/// Weeks, at most: a time that cannot be counted is as good as none.
+/// Milliseconds of a time limit, capped at weeks.
 fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
@@ -243,14 +244,14 @@ fn limits(blueprint: &Blueprint) -> Vec<(u32, u64)> {
     let limits = &blueprint.limits;
     let mut list = vec![(libc::RLIMIT_CORE, 0)];
     list.extend(limits.file_size.map(|bytes| (libc::RLIMIT_FSIZE, bytes)));
-    // Only a backstop: the supervisor watches the sum over the tree, and its answer is the one people are told.
+    // Only a backstop: the supervisor watches the sum over the tree, and that is the limit which is reported.
     list.extend(limits.memory.map(|bytes| (libc::RLIMIT_DATA, backstop(bytes))));
     // Init counts too: it lives in the same user namespace.
     list.extend(limits.processes.map(|count| (libc::RLIMIT_NPROC, count.saturating_add(1))));
     list
 }
 
-/// What one process may allocate whatever the sum says: far enough above the limit that the sum is what strikes.
+/// Limit of one process, far enough above the limit of the tree that the latter is reached first.
 fn backstop(limit: u64) -> u64 {
     const ROOM: u64 = 1 << 30;
     limit.saturating_mul(4).saturating_add(ROOM)
@@ -261,7 +262,7 @@ fn map_ids() -> Result<SetupOp, PlanError> {
     Ok(SetupOp::MapIds { uid_map: line(process::uid())?, gid_map: line(process::gid())? })
 }
 
-/// The operations of the child, and how many detached mounts it holds at once.
+/// Operations of the child, and the number of detached mounts it holds at once.
 fn setup_ops(blueprint: &Blueprint) -> Result<(Vec<SetupOp>, usize), PlanError> {
     let mut ops = Vec::new();
     if blueprint.layers.user {
@@ -323,7 +324,7 @@ fn private_flags(kind: &str) -> libc::c_ulong {
     }
 }
 
-/// A plan that confines nothing: it only shows whether namespaces and private file systems can be had.
+/// Plan that confines nothing: it only shows whether namespaces and private file systems are available.
 fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
     let mut setup = Vec::new();
     let mut namespaces = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNET;
@@ -368,7 +369,7 @@ pub(super) fn try_namespaces(user: bool) -> Result<(), LaunchError> {
     outcome
 }
 
-/// Put a filter with a listener on a process that ends at once, and see what can be done with it.
+/// Installs a filter with a listener in a process that ends at once, to see what the kernel supports.
 pub(super) fn try_listener() -> Result<Abilities, LaunchError> {
     // A plan made of constants has no NUL in it.
     let failed = |errno| LaunchError { step: Step::HandOver, index: 0, errno };
@@ -386,8 +387,8 @@ pub(super) fn try_listener() -> Result<Abilities, LaunchError> {
     abilities
 }
 
-/// A plan whose command does not exist as a program: confined like any other, it tries to read `secret` and to write
-/// `target`, and exits with 0 only if both were refused.
+/// Plan of a probe instead of a program: confined like any command, it tries to read `secret` and to write `target`,
+/// and exits with 0 only if both were refused.
 pub fn probe_plan(prepared: &Prepared, secret: &Path, target: &Path) -> Result<Plan, PlanError> {
     let mut plan = prepared.plan(Command {
         program: "/".into(),

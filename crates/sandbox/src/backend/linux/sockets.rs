@@ -1,4 +1,4 @@
-//! Path sockets somebody listens on.
+//! Path sockets that processes listen on.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Every bound path socket of this network namespace that exists under its name now.
 ///
-/// `/proc/net/unix` keeps the name a socket was bound with, even when something else stands there today, so each is
-/// looked at before it is believed.
+/// `/proc/net/unix` keeps the name a socket was bound with, even when another object is there today, so each is
+/// checked.
 pub(super) fn bound_sockets() -> Vec<PathBuf> {
     let Ok(table) = std::fs::read("/proc/net/unix") else { return Vec::new() };
     let mut paths: Vec<PathBuf> = table
@@ -16,7 +16,7 @@ pub(super) fn bound_sockets() -> Vec<PathBuf> {
         .filter_map(|line| line.windows(2).position(|pair| pair == b" /").map(|at| &line[at + 1..]))
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))
         .collect();
-    // A name may have been linked or renamed beside the one it was bound with (ssh's control sockets are).
+    // A socket may have been linked or renamed beside the name it was bound with (ssh's control sockets are).
     let mut folders: Vec<PathBuf> = paths.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
     folders.extend(relative_folders(&table));
     folders.sort();
@@ -35,8 +35,8 @@ pub(super) fn bound_sockets() -> Vec<PathBuf> {
     paths
 }
 
-/// Sockets of this very process may be bound through a folder's descriptor, as those of a session beside this one are:
-/// such a name is a link of `/proc`, and means another place to everybody else.
+/// Replaces a name in `/proc` by the real path. Sockets of this process may be bound through a directory's descriptor,
+/// as those of another session are: such a name is a link in `/proc`, and means something else to every other process.
 fn by_its_own_name(path: &mut PathBuf) {
     if !path.starts_with("/proc") {
         return;
@@ -47,8 +47,8 @@ fn by_its_own_name(path: &mut PathBuf) {
     }
 }
 
-/// Where sockets that were bound with a relative name may be: below the working directories of the processes we can
-/// see. Nothing better is known about them.
+/// Directories where sockets bound with a relative name may be: below the working directories of the visible processes.
+/// Nothing better is known about them.
 fn relative_folders(table: &[u8]) -> Vec<PathBuf> {
     let lines = table.split(|byte| *byte == b'\n').skip(1);
     let names: Vec<&[u8]> = lines

@@ -1,4 +1,4 @@
-//! What this kernel can enforce.
+//! Detection of what this kernel can enforce.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::plan;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Namespaces {
-    /// `user`: through a user namespace; otherwise this process may administer mounts itself (root).
+    /// Available; `user`: through a user namespace, otherwise because this process may administer mounts itself (root).
     Available {
         user: bool,
     },
@@ -20,23 +20,23 @@ pub enum Namespaces {
     },
 }
 
-/// What a supervisor can do with trapped calls.
+/// Features of seccomp notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotifySupport {
-    /// A call that was received waits for its answer through signals that do not kill (5.19).
+    /// Whether a received call waits for its answer through signals that do not kill (5.19).
     pub wait_killable: bool,
-    /// Both sides take turns on one processor, which makes a trap three times faster (6.6).
+    /// Whether both sides take turns on one processor, which makes a trap three times faster (6.6).
     pub sync_wake_up: bool,
 }
 
-/// The facts about this kernel that decide how a policy is enforced.
+/// Facts about this kernel that decide how a policy is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
     pub kernel: String,
-    /// The Landlock ABI, or why there is none.
+    /// Landlock ABI, or why there is none.
     pub landlock: Result<u32, String>,
     pub seccomp_notify: bool,
-    /// What a supervisor can do with trapped calls, or why it cannot have them.
+    /// Features of seccomp notification, or why it is not available.
     pub notify: Result<NotifySupport, String>,
     pub namespaces: Namespaces,
     /// Yama's `ptrace_scope`, where it exists.
@@ -49,13 +49,13 @@ impl Support {
         self.landlock.is_ok()
     }
 
-    /// Why trapped calls cannot be had; empty where they can.
+    /// Reason seccomp notification is not available; empty where it is.
     pub(super) fn no_notify(&self) -> String {
         self.notify.as_ref().err().cloned().unwrap_or_default()
     }
 }
 
-/// In one line, for a person.
+/// Summary in one line.
 impl fmt::Display for Support {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let abi = match &self.landlock {
@@ -63,7 +63,7 @@ impl fmt::Display for Support {
             Err(reason) => return write!(f, "the kernel has no Landlock ({reason})"),
         };
         write!(f, "Landlock V{abi}: files")?;
-        // Each since the ABI that brought it.
+        // Each feature with the ABI that introduced it.
         for (since, what) in [
             (2, "renames across directories"),
             (3, "truncation"),
@@ -93,12 +93,12 @@ pub fn is_supported() -> bool {
     landlock::abi().is_ok()
 }
 
-/// Ask the kernel. Namespaces are tried for real, in a process that ends at once.
+/// Asks the kernel. Namespaces are tried for real, in a process that ends at once.
 pub fn support() -> Support {
     Support { namespaces: try_namespaces(), notify: try_notify(), ..support_in_place() }
 }
 
-/// Whether trapped calls can be had, tried for real in a process that ends at once.
+/// Whether seccomp notification works, tried for real in a process that ends at once.
 pub fn try_notify() -> Result<NotifySupport, String> {
     match plan::try_listener() {
         Err(error) if error.errno == libc::EBUSY => {
@@ -115,7 +115,7 @@ pub fn try_notify() -> Result<NotifySupport, String> {
     }
 }
 
-/// What a process can do to itself: everything but namespaces. Forks nothing.
+/// Facts about what a process can do to itself: everything but namespaces. Forks nothing.
 pub(super) fn support_in_place() -> Support {
     Support {
         kernel: process::kernel_release(),
@@ -141,7 +141,7 @@ fn try_namespaces() -> Namespaces {
     let user = !process::has_sys_admin();
     match plan::try_namespaces(user) {
         Ok(()) => Namespaces::Available { user },
-        // ENOSPC is the kernel's word for a limit on namespaces, which may be zero.
+        // ENOSPC means a limit on namespaces, which may be zero.
         Err(error) if error.errno == libc::ENOSPC => Namespaces::Missing {
             reason: "user namespaces are switched off here (their limit is reached)".to_owned(),
         },

@@ -1,15 +1,15 @@
-//! Threads for what may take long, a bounded number of them.
+//! Threads for calls that may take long, in bounded number.
 //!
-//! A connection that is made on behalf waits as long as the command's own would: minutes, where nobody answers. Nothing
-//! can be done to end it sooner, since whether a socket waits is written on the open file that the command shares. So
-//! such a thread may outlive whoever asked; their number is what keeps that harmless.
+//! A connection made on the command's behalf waits as long as the command's own would: minutes, if the peer does not
+//! answer. It cannot be ended sooner, since whether a socket blocks is a flag of the open file that the command shares.
+//! Such a thread may therefore outlive the process that asked; the bound on their number keeps that harmless.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many calls may take their time at once.
+/// Maximum number of slow calls at once.
 const AT_ONCE: usize = 512;
-/// They do little, and there may be many.
+/// Stack size of such a thread: they do little, and there may be many.
 const STACK: usize = 256 * 1024;
 
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Crew {
     busy: Arc<AtomicUsize>,
 }
 
-/// One of the places, until it is dropped.
+/// One of the slots, until it is dropped.
 struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
@@ -27,7 +27,7 @@ impl Drop for Place {
 }
 
 impl Crew {
-    /// Do `work` on a thread of its own. `false`: it will not be done, there are too many already.
+    /// Runs `work` on a thread of its own. `false`: it will not run, there are too many already.
     pub(crate) fn take_on(&self, work: impl FnOnce() + Send + 'static) -> bool {
         let Some(place) = self.place() else { return false };
         let with_place = move || {
@@ -67,7 +67,7 @@ mod tests {
         assert!(!crew.take_on(|| {}));
         done.send(()).unwrap();
         tells.recv().unwrap();
-        // The place is free a moment after the work is done.
+        // The slot is free a moment after the work is done.
         while !crew.take_on(|| {}) {
             std::thread::yield_now();
         }

@@ -1,8 +1,8 @@
 //! Owners, modes, times and extended attributes, changed on behalf of the command where no mount keeps it from changing
 //! them outside its write grants.
 //!
-//! The object is pinned first, judged by the name that it has, and changed through the pin with exactly what was asked
-//! for. Through a descriptor that was opened for writing everything may be changed: opening it was judged already.
+//! The object is pinned first, judged by its name, and changed through the pin with exactly the arguments of the call.
+//! Through a descriptor opened for writing everything may be changed: its opening was judged already.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::scene::{Call, Handled, Response, Scene, name_of, through};
 use crate::report::{Attempt, Because};
 
-/// What is to be changed.
+/// Object to change.
 #[derive(Debug)]
 enum Target {
     Path {
@@ -24,11 +24,11 @@ enum Target {
         follow: bool,
     },
     Descriptor(i32),
-    /// A descriptor that need not be open for anything; with `AT_EMPTY_PATH`.
+    /// Descriptor that need not be open for reading or writing; with `AT_EMPTY_PATH`.
     Named(i32),
 }
 
-/// How it is to be changed.
+/// Change to make.
 #[derive(Debug)]
 enum Change {
     Mode(u32),
@@ -38,11 +38,11 @@ enum Change {
     RemoveAttribute { name: Vec<u8> },
 }
 
-/// The object, and how it may be reached.
+/// Pinned object, and how it may be reached.
 enum Pinned {
-    /// By its descriptor: `f…` calls.
+    /// Reached by its open descriptor: `f…` calls.
     Open(OwnedFd),
-    /// By a descriptor that only names it.
+    /// Reached by an `O_PATH` descriptor.
     Named(OwnedFd),
 }
 
@@ -74,7 +74,7 @@ fn words(change: &Change) -> &'static str {
     }
 }
 
-/// Why it may not be changed, if it may not.
+/// Reason it may not be changed, if there is one.
 fn objection(scene: &Scene, pinned: &Pinned) -> Result<Option<(PathBuf, DeniedReason)>, i32> {
     let fd = match pinned {
         Pinned::Open(fd) if opened_for_writing(fd)? => return Ok(None),
@@ -83,7 +83,7 @@ fn objection(scene: &Scene, pinned: &Pinned) -> Result<Option<(PathBuf, DeniedRe
     let path = name_of(fd)?;
     let stat = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?;
     let system = rustix::fs::fstatfs(fd).map_err(Errno::raw_os_error)?;
-    // What has no name any more cannot be judged by it; what is in /proc is another's there than here.
+    // An object without a name cannot be judged by it; one in /proc is another object here than there.
     if stat.st_nlink == 0 || !path.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC {
         return Ok(Some((path, DeniedReason::NotGranted)));
     }
@@ -124,7 +124,8 @@ fn change_open(fd: &OwnedFd, change: &Change) -> Result<(), Errno> {
     }
 }
 
-/// A pinned link is changed itself: the path through the descriptor ends at it, and the empty path is it.
+/// Changes a pinned object; for a link, the link itself: the path through the descriptor ends at it, and the empty path
+/// is it.
 fn change_named(fd: &OwnedFd, change: &Change) -> Result<(), Errno> {
     match change {
         Change::Mode(mode) => rustix::fs::chmod(through(fd), Mode::from_raw_mode(*mode)),
@@ -137,7 +138,7 @@ fn change_named(fd: &OwnedFd, change: &Change) -> Result<(), Errno> {
     }
 }
 
-/// All ones: left as it is.
+/// User to set; all ones leaves it unchanged.
 fn user(id: u32) -> Option<Uid> {
     (id != u32::MAX).then(|| Uid::from_raw(id))
 }
@@ -146,7 +147,7 @@ fn group(id: u32) -> Option<Gid> {
     (id != u32::MAX).then(|| Gid::from_raw(id))
 }
 
-/// The call's arguments, copied.
+/// Parses and copies the call's arguments.
 fn understand(call: Call<'_>) -> Result<(Target, Change), i32> {
     let here = libc::AT_FDCWD;
     let mode = |index| Change::Mode(call.int(index).cast_unsigned());
@@ -198,7 +199,7 @@ fn path(call: Call<'_>, folder: i32, index: usize, follow: bool) -> Result<Targe
     if path.as_os_str().is_empty() { Err(libc::ENOENT) } else { Ok(Target::Path { folder, path, follow }) }
 }
 
-/// A folder, a path and flags, as newer calls have them.
+/// Target of a call with a directory, a path and flags.
 fn flagged(call: Call<'_>, flags: i32) -> Result<Target, i32> {
     if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
         return Err(libc::EINVAL);
@@ -212,7 +213,7 @@ fn flagged(call: Call<'_>, flags: i32) -> Result<Target, i32> {
 
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
 
-/// Numbers at the address in an argument; no address means now.
+/// Numbers at the address in an argument; a null address means now.
 fn numbers<const N: usize>(call: Call<'_>, index: usize) -> Result<Option<[i64; N]>, i32> {
     if call.word(index) == 0 {
         return Ok(None);
@@ -254,7 +255,7 @@ fn seconds(call: Call<'_>, index: usize) -> Result<Timestamps, i32> {
     Ok(Timestamps { last_access: time(access), last_modification: time(change) })
 }
 
-/// The kernel's own bounds.
+/// Bounds set by the kernel.
 const NAME_MAX: usize = 255;
 const VALUE_MAX: u64 = 65536;
 

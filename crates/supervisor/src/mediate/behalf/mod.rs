@@ -1,8 +1,8 @@
-//! Trapped calls that the supervisor carries out itself, on behalf of the command: connecting, listening, changing
-//! metadata, renaming onto a copy. The kernel is told to go on with none of them but renames, which it judges itself; behind
-//! the others nothing would hold.
+//! Emulation of trapped calls: the supervisor carries out connecting, listening, changes of metadata and renames onto a
+//! copy on behalf of the command. None of these calls is passed on to the kernel except renames, which the kernel
+//! judges itself; behind the others there is no second barrier.
 //!
-//! [`handle`] decides and, where it cannot take long, acts. What may take long comes back as work for the [`Crew`].
+//! [`handle`] decides and, where it cannot take long, acts. Slow calls come back as work for the [`Crew`].
 
 mod crew;
 mod metadata;
@@ -18,7 +18,7 @@ pub(crate) use scene::RequestDoor;
 pub(super) use scene::{Call, Handled, Response, Scene, name_of, through};
 pub(super) use sockets::{Bound, bound, reached};
 
-/// What comes of a call that opens nothing.
+/// Decides about a call that opens nothing.
 pub(super) fn handle(scene: &Arc<Scene>, call: Call<'_>) -> Handled {
     match call.notification.nr {
         libc::SYS_connect => sockets::connect(scene, call),
@@ -26,7 +26,7 @@ pub(super) fn handle(scene: &Arc<Scene>, call: Call<'_>) -> Handled {
         libc::SYS_renameat2 => renames::rename(scene, call),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_rename | libc::SYS_renameat => renames::rename(scene, call),
-        // Everything else that is trapped and not about metadata is not known here, and fails.
+        // Every other trapped call that does not change metadata is unknown here and fails.
         _ => metadata::change(scene, call),
     }
 }

@@ -1,9 +1,9 @@
-//! Which unix sockets a command may connect to: those it was granted, and those of its own sandbox.
+//! Unix sockets a command may connect to: those it was granted, and those of its own sandbox.
 //!
-//! That a socket is the sandbox's own is read from the kernel's lists of listening sockets. In a network namespace of the
-//! command's own, being on that list is the proof. In the host's, one of the sandbox's processes must have the socket
-//! open as well. A list cuts inode numbers to 32 bits, and some file systems count several trees from one; so a file that
-//! would also fit a socket of somebody else is nobody's.
+//! Whether a socket belongs to the sandbox is read from the kernel's lists of listening sockets. In a network namespace
+//! of the command's own, being on that list is the proof. In the host's, one of the sandbox's processes must have the
+//! socket open as well. A list cuts inode numbers to 32 bits, and some file systems count several trees from one; so a
+//! file that could also be a socket of another process is not accepted as the sandbox's.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use nono_sys::{foreign, fs};
 
 use super::scene::Scene;
 
-/// A file, as `stat` tells them apart.
+/// File, identified by device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) device: u64,
@@ -31,14 +31,14 @@ impl Node {
     }
 }
 
-/// A socket that was granted by its path.
+/// Socket granted by its path.
 #[derive(Debug)]
 pub(crate) struct GrantedSocket {
     path: PathBuf,
-    /// What stood there at the start, kept so that its number is not given to another file.
+    /// Object at the path at the start, kept open so that its inode is not reused.
     at_start: Option<(OwnedFd, Node)>,
-    /// The command cannot put anything in its place, so whatever stands there later is meant as well: a service that was
-    /// started again.
+    /// Whether the command cannot replace it, so that a later object at the path is granted as well: a service that was
+    /// restarted.
     is_out_of_reach: bool,
 }
 
@@ -62,14 +62,14 @@ impl GrantedSocket {
     }
 }
 
-/// Whose a socket is.
+/// Owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Granted,
-    /// The sandbox's; the number tells it from others of the same name.
+    /// The sandbox's own; the inode distinguishes it from others of the same name.
     Own(u32),
     Others,
-    /// No list that can be looked at knows anybody who listens.
+    /// No listening socket is known.
     Nobodys,
 }
 
@@ -84,7 +84,8 @@ impl Scene {
         self.whose(|socket| socket.file == Some(file))
     }
 
-    /// `name` with its leading NUL. Names live in a network namespace: where the command has its own, all are its own.
+    /// Owner of an abstract name (`name` with its leading NUL). Names belong to a network namespace: where the command
+    /// has its own, all are its own.
     pub(super) fn whose_name(&self, name: &[u8]) -> std::io::Result<Whose> {
         self.whose(|socket| socket.name == name)
     }

@@ -1,6 +1,7 @@
-//! Renames of the copy of an agent's settings. A mount can neither be replaced by a rename nor be renamed itself, and programs
-//! save that way. So the copy gets the content of a file that is renamed onto it, and the file goes; and a file beside it gets
-//! the content of a copy that is renamed, and the copy stays. Every other rename is the kernel's to judge.
+//! Renames of the copy of an agent's settings. A mount can neither be replaced by a rename nor be renamed itself, and
+//! programs save files that way. So a rename onto the copy writes the file's content into it and removes the file; a
+//! rename of the copy writes its content into a new file beside it, and the copy stays. Every other rename is left to
+//! the kernel.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -13,10 +14,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use super::scene::{Call, Handled, Response, Scene, errno_of, name_of};
 
-/// Larger than any file of settings.
+/// Maximum size of a settings file.
 const MOST: u64 = 64 << 20;
 
-/// A copy, as it stands in the command's view.
+/// Copy of a settings file, in the command's view.
 #[derive(Debug)]
 pub(super) struct Copy {
     path: PathBuf,
@@ -25,7 +26,7 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// The copies of a policy. To be made before the command can change anything.
+    /// Copies of a policy. Must be called before the command can change anything.
     pub(super) fn all(policy: &ResolvedPolicy, pin: impl Fn(&Path) -> Result<OwnedFd, i32>) -> Vec<Copy> {
         let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
         let found = copied.filter_map(|closed| {
@@ -40,7 +41,7 @@ impl Copy {
     }
 }
 
-/// Where something is, or is to be.
+/// Directory and path of one side of a rename.
 struct Place {
     folder: i32,
     path: PathBuf,
@@ -54,17 +55,17 @@ pub(crate) fn rename(scene: &Scene, call: Call<'_>) -> Handled {
     }
 }
 
-/// Whether it was a rename of a copy, or onto one, within its folder, and is done.
+/// Whether it was a rename of a copy, or onto one, within its directory, and has been done.
 fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let Some((from, onto)) = arguments(call)? else { return Ok(false) };
-    // Most renames are about other names; nothing is looked up for them.
+    // Most renames concern other names; nothing is looked up for them.
     let is_named =
         |place: &Place| scene.copies.iter().any(|copy| copy.path.file_name() == place.path.file_name());
     if !is_named(&from) && !is_named(&onto) {
         return Ok(false);
     }
     let Ok((folder, name)) = folder_of(scene, call, &onto) else { return Ok(false) };
-    // A file beside it, as programs make it; everything else fails as it does without us.
+    // Only a file beside it, as programs make it; everything else fails as it would without nono.
     let Ok((beside, source)) = folder_of(scene, call, &from) else { return Ok(false) };
     let place = name_of(&folder)?;
     if name_of(&beside)? != place || source == name {
@@ -73,7 +74,7 @@ fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     let copy_at = |name: &OsStr| scene.copies.iter().find(|copy| copy.path == place.join(name));
     match (copy_at(&source), copy_at(&name)) {
         (None, Some(copy)) => replaced(&folder, &source, &name, copy),
-        // The name is removed and made anew: for that the folder has to be the command's, too.
+        // The name is removed and made anew, so the directory must be writable by the command too.
         (Some(copy), None) if may_write(scene, &place) && may_write(scene, &place.join(&name)) => {
             set_aside(&folder, &source, &name, copy)
         }
@@ -81,7 +82,7 @@ fn carried_out(scene: &Scene, call: Call<'_>) -> Result<bool, i32> {
     }
 }
 
-/// Whether the copy has the content of the file that was renamed onto it, which is gone.
+/// Writes the content of `source` into the copy and removes `source`; false if it is left to the kernel.
 fn replaced(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Result<bool, i32> {
     let Some(content) = read(folder, source)? else { return Ok(false) };
     write(folder, name, copy, &content)?;
@@ -89,7 +90,7 @@ fn replaced(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Resu
     Ok(true)
 }
 
-/// Whether a file of the command's has the content of the copy that was renamed to it.
+/// Writes the content of the copy into a new file `name`; false if it is left to the kernel.
 fn set_aside(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Result<bool, i32> {
     let numbered = rustix::io::Errno::raw_os_error;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -99,7 +100,7 @@ fn set_aside(folder: &OwnedFd, source: &OsStr, name: &OsStr, copy: &Copy) -> Res
         return Err(libc::EBUSY);
     }
     let Some(content) = content(file)? else { return Ok(false) };
-    // What is mounted there cannot be removed, and a folder is not by this call.
+    // A mount point cannot be removed, and this call does not remove directories.
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
         Err(_) => return Ok(false),
@@ -116,7 +117,7 @@ fn may_write(scene: &Scene, path: &Path) -> bool {
     query_path(&scene.policy, path, true, AccessMode::Write).is_allowed()
 }
 
-/// From where to where; none where it asks for more than that.
+/// Old and new path; `None` if the call has flags.
 fn arguments(call: Call<'_>) -> Result<Option<(Place, Place)>, i32> {
     let place = |folder, index| Ok::<_, i32>(Place { folder, path: call.string(call.word(index))?.into() });
     Ok(match call.notification.nr {
@@ -129,23 +130,23 @@ fn arguments(call: Call<'_>) -> Result<Option<(Place, Place)>, i32> {
     })
 }
 
-/// The folder that a path's last name is in, pinned, and that name.
+/// Pinned directory that contains a path's last component, and that component.
 fn folder_of(scene: &Scene, call: Call<'_>, place: &Place) -> Result<(OwnedFd, OsString), i32> {
     let whole = call.absolute(place.folder, &place.path)?;
     let (Some(folder), Some(name)) = (whole.parent(), whole.file_name()) else { return Err(libc::EINVAL) };
     Ok((scene.pin(folder, true)?, name.to_owned()))
 }
 
-/// The content of a file of the command's in a folder.
+/// Content of a file of the command's in a directory.
 fn read(folder: &OwnedFd, name: &OsStr) -> Result<Option<Vec<u8>>, i32> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // No link, and nothing that is mounted there: it is the command's own file.
+    // No link and no mount: it is the command's own file.
     let plain = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     let opened = rustix::fs::openat2(folder, name, flags, Mode::empty(), plain);
     opened.map_or(Ok(None), content)
 }
 
-/// The content of a file; none where it is no plain one, or too much.
+/// Content of a file; `None` if it is not a regular file or too large.
 fn content(file: OwnedFd) -> Result<Option<Vec<u8>>, i32> {
     let stat = rustix::fs::fstat(&file).map_err(rustix::io::Errno::raw_os_error)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_size.unsigned_abs() > MOST {
@@ -157,7 +158,7 @@ fn content(file: OwnedFd) -> Result<Option<Vec<u8>>, i32> {
     Ok(Some(content))
 }
 
-/// Give a copy this content. What stands there has to be the copy: for moments it may be the file itself.
+/// Replaces the content of a copy. The object must be the copy: for moments the original file may be there.
 fn write(folder: &OwnedFd, name: &OsStr, copy: &Copy, content: &[u8]) -> Result<(), i32> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let plain = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -199,7 +200,7 @@ mod tests {
         (lab, scene)
     }
 
-    /// What comes of a rename of this thread's: whether it was done here.
+    /// Result of a rename by this thread: whether it was emulated.
     fn try_rename(scene: &Scene, from: &Path, onto: &Path, flags: u64) -> Result<bool, i32> {
         let (from, onto) = (c_path(from), c_path(onto));
         let here = u64::from(libc::AT_FDCWD.cast_unsigned());
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(try_rename(&scene, &settings, &aside, 0), Ok(true));
         fs::write(&settings, "new").unwrap();
         assert_eq!(fs::read_to_string(&aside).unwrap(), "old");
-        // What stood there is replaced, and a link with it, not followed.
+        // An existing entry is replaced; a link is not followed.
         fs::remove_file(&aside).unwrap();
         fs::write(lab.path("outside/x"), "x").unwrap();
         std::os::unix::fs::symlink(lab.path("outside/x"), &aside).unwrap();
@@ -288,7 +289,7 @@ mod tests {
             );
         }
         assert_eq!(fs::read_to_string(&settings).unwrap(), "old");
-        // Where another file stands than the copy, nothing is written.
+        // If another file than the copy is there, nothing is written.
         fs::rename(&settings, lab.path("own/moved")).unwrap();
         fs::write(&settings, "the file itself").unwrap();
         assert_eq!(try_rename(&scene, &lab.path("own/x"), &settings, 0), Err(libc::EBUSY));

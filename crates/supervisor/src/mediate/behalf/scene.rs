@@ -1,11 +1,11 @@
-//! What a trapped call is about, and what stands around it.
+//! Trapped call and its context.
 //!
-//! Everything is asked of copies and pinned objects: bytes are read from the command's memory once, descriptors are taken
-//! once, and paths are resolved once, in the command's own view of the file system. Whatever it changes afterwards
-//! changes nothing here. Each copy is followed by the question whether the call still waits: only then was it made from
-//! the thread that the call belongs to.
+//! Every check works on copies and pinned objects: bytes are read from the command's memory once, descriptors are taken
+//! once, and paths are resolved once, in the command's own view of the file system. Later changes by the command have
+//! no effect here. After each copy the call is checked to be still waiting: only then was the copy made from the thread
+//! that the call belongs to.
 //!
-//! The calls are carried out by threads that gave up their capabilities: started by root, this process could otherwise
+//! The calls are carried out by threads that dropped their capabilities: started by root, this process could otherwise
 //! do for the command what the command cannot do itself.
 
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ use crate::approval::Asker;
 use crate::mediate::{process, resolve};
 use crate::report::{Attempt, Because};
 
-/// What the waiting thread is told.
+/// Result returned to the waiting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     Errno(i32),
@@ -44,14 +44,14 @@ impl From<Result<(), i32>> for Response {
     }
 }
 
-/// What a handler came to.
+/// Decision of a handler.
 pub(crate) enum Handled {
     Now(Response),
-    /// The kernel goes on, and judges it by the rules of the start.
+    /// The kernel carries the call out under the rules of the start.
     Continue,
-    /// Not allowed: answered with EACCES, and worth a line in the report.
+    /// Denied: answered with EACCES and listed in the report.
     Refused(Attempt, Because),
-    /// Decided, but carrying it out may take long: not for the thread that receives calls.
+    /// Allowed, but carrying it out may take long: not for the thread that receives calls.
     Later(Box<dyn FnOnce() -> Response + Send>),
 }
 
@@ -79,25 +79,26 @@ pub(crate) trait RequestDoor: Send + Sync + fmt::Debug {
     /// Whether this is its file.
     fn is_at(&self, device: u64, inode: u64) -> bool;
 
-    /// Connect the asker's socket to it.
+    /// Connects the asker's socket to it.
     fn connect(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()>;
 }
 
-/// The sandbox that calls come from.
+/// Sandbox that calls come from.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) policy: Arc<ResolvedPolicy>,
-    /// `/` as the command sees it.
+    /// Root directory as the command sees it.
     root: OwnedFd,
-    /// Init's pid: everything of the sandbox is below it.
+    /// Pid of init: every process of the sandbox is below it.
     pub(crate) init: i32,
-    /// The command has a network namespace of its own.
+    /// Whether the command has a network namespace of its own.
     pub(crate) own_network: bool,
     pub(crate) granted: Vec<GrantedSocket>,
     pub(super) copies: Vec<Copy>,
     door: Mutex<Option<Arc<dyn RequestDoor>>>,
     proxy: OnceLock<SocketAddrV4>,
-    /// Of the command's network namespace, and of ours where that is another. A list has one reader at a time.
+    /// Socket lists of the command's network namespace, and of the supervisor's if that is another. A list has one
+    /// reader at a time.
     pub(super) lists: Mutex<Lists>,
 }
 
@@ -108,8 +109,8 @@ pub(super) struct Lists {
 }
 
 impl Scene {
-    /// `root` and `socket_list` as init handed them over. To be made before the command can change anything: the granted
-    /// sockets are pinned here.
+    /// Takes `root` and `socket_list` as init handed them over. Must be called before the command can change anything:
+    /// the granted sockets are pinned here.
     pub(crate) fn new(
         policy: Arc<ResolvedPolicy>,
         init: i32,
@@ -125,7 +126,7 @@ impl Scene {
         Ok(Scene { policy, root, init, own_network, granted, copies, door, proxy, lists })
     }
 
-    /// Where requests in words are made: told before the first call, and forgotten after the last.
+    /// Sets the request socket: before the first call, and to `None` after the last.
     pub(crate) fn set_door(&self, door: Option<Arc<dyn RequestDoor>>) {
         *self.door.lock().unwrap_or_else(PoisonError::into_inner) = door;
     }
@@ -134,10 +135,10 @@ impl Scene {
         self.door.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The one address of the host's network that leads out; told once, before the first call.
+    /// Sets the address of the proxy on the host's network; once, before the first call.
     pub(crate) fn set_proxy(&self, address: Option<SocketAddrV4>) {
         if let Some(address) = address {
-            // A second address would open more than was promised: the first one stays.
+            // A second address would open more than was granted: the first one stays.
             let _ = self.proxy.set(address);
         }
     }
@@ -146,21 +147,21 @@ impl Scene {
         self.proxy.get().copied()
     }
 
-    /// Bytes that wait in sockets of the command's network namespace.
+    /// Bytes that wait in unix sockets of the command's network namespace.
     pub(in crate::mediate) fn unix_memory(&self) -> io::Result<u64> {
         let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         diag::waiting_memory(lists.command.as_fd())
     }
 
-    /// Name what stands at `path` in the command's view, links followed (the last one only if asked to), without opening
-    /// it. Links that only the kernel can make, those of `/proc/…/fd`, lead nowhere: here they would be ours.
+    /// Pins the object at `path` in the command's view without opening it. Links are followed (the last one only if
+    /// `follow`), except magic links such as `/proc/…/fd`: here they would be the supervisor's.
     pub(in crate::mediate) fn pin(&self, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
         pin(&self.root, path, follow)
     }
 }
 
 fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
-    /// The kernel gives up when somebody renames folders while it walks, and cannot be kept from it for ever.
+    /// Number of attempts: the kernel gives up when directories are renamed during the walk.
     const TRIES: usize = 32;
     let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | last;
@@ -182,7 +183,7 @@ pub(crate) struct Call<'a> {
     pub(crate) waits: &'a dyn Fn() -> bool,
 }
 
-/// Nobody waits for the answer any more, whatever it is.
+/// Result for a call that does not wait any more.
 const GONE: i32 = libc::EINTR;
 
 impl Call<'_> {
@@ -190,7 +191,7 @@ impl Call<'_> {
         self.notification.tid
     }
 
-    /// An argument that the kernel takes for an `int`.
+    /// Argument that the kernel takes as an `int`.
     #[allow(clippy::cast_possible_truncation, reason = "the kernel looks at the low half only")]
     pub(in crate::mediate) fn int(&self, index: usize) -> i32 {
         (self.notification.args[index] as u32).cast_signed()
@@ -204,26 +205,26 @@ impl Call<'_> {
         if (self.waits)() { result } else { Err(GONE) }
     }
 
-    /// Bytes at `address`.
+    /// Reads bytes at `address`.
     pub(super) fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, i32> {
         let mut buffer = vec![0; length];
         self.checked(notify::read_exactly(self.tid(), address, &mut buffer))?;
         Ok(buffer)
     }
 
-    /// A string at `address`, as long as a path may be.
+    /// Reads a string at `address`, as long as a path may be.
     pub(in crate::mediate) fn string(&self, address: u64) -> Result<OsString, i32> {
         let mut buffer = [0; PATH_MAX];
         let length = self.checked(notify::read_path(self.tid(), address, &mut buffer))?;
         Ok(OsString::from_vec(buffer[..length].to_vec()))
     }
 
-    /// A descriptor of the calling thread: the same open file.
+    /// Descriptor of the calling thread, duplicated: the same open file.
     pub(in crate::mediate) fn descriptor(&self, number: i32) -> Result<OwnedFd, i32> {
         self.checked(foreign::take_descriptor(self.tid(), number))
     }
 
-    /// `path` made absolute: from the folder that `folder` names, or the working one.
+    /// Absolute form of `path`, relative to the directory `folder` or the working directory.
     pub(in crate::mediate) fn absolute(&self, folder: i32, path: &Path) -> Result<PathBuf, i32> {
         if path.is_absolute() {
             return Ok(path.to_path_buf());
@@ -237,23 +238,23 @@ impl Call<'_> {
         if whole.as_os_str().as_bytes().len() < PATH_MAX { Ok(whole) } else { Err(libc::ENAMETOOLONG) }
     }
 
-    /// Who asks, as far as it can be told.
+    /// Process that asks, as far as it is known.
     pub(super) fn asker(&self) -> Asker {
         process::asker(self.tid())
     }
 }
 
-/// The name of what a descriptor of ours leads to, as the kernel has it now.
+/// Current path of the object behind one of the supervisor's descriptors.
 pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
     resolve::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
 }
 
-/// A path that leads to exactly this object.
+/// Path that leads to exactly this object.
 pub(in crate::mediate) fn through(fd: &OwnedFd) -> PathBuf {
     resolve::own_link(fd.as_fd())
 }
 
-/// An error without a number is no reason to allow anything.
+/// Errno of an error; EACCES if it has none.
 pub(super) fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EACCES)
 }

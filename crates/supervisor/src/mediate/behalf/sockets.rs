@@ -1,11 +1,11 @@
-//! `connect` and `listen`, carried out on behalf of the command.
+//! Emulation of `connect` and `listen` on behalf of the command.
 //!
-//! The kernel is never told to go on with such a call: its address is in the command's memory and its descriptor in the
-//! command's table, and both may be others by the time the kernel looks. What is connected is the socket that was taken,
-//! to the address that was copied; a path is reached through the object it led to when it was looked at.
+//! The kernel never continues such a call: its address is in the command's memory and its descriptor in the command's
+//! table, and both may have changed by the time the kernel reads them. The supervisor connects the socket it has taken
+//! to the address it has copied; a path is reached through the object that was pinned when it was judged.
 //!
-//! A server sees the supervisor as the peer (`SO_PEERCRED`). That cannot be helped, and is why this is done for granted
-//! sockets and the sandbox's own alone.
+//! A server sees the supervisor as the peer (`SO_PEERCRED`). That cannot be avoided, and is why this is done only for
+//! granted sockets and the sandbox's own.
 
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
@@ -24,11 +24,11 @@ use super::scene::{Call, Handled, Response, Scene, errno_of};
 use crate::recorded::Reached;
 use crate::report::{Attempt, Because, Port};
 
-/// The kernel takes no longer address.
+/// Longest address the kernel takes.
 const ADDRESS_MAX: usize = size_of::<libc::sockaddr_storage>();
-/// Before the name in a unix address.
+/// Length of the family field before the name in a unix address.
 const FAMILY: usize = size_of::<libc::sa_family_t>();
-/// `AF_UNIX` as an address has it.
+/// Value of `AF_UNIX` in an address.
 const UNIX: libc::sa_family_t = 1;
 
 pub(crate) fn connect(scene: &Arc<Scene>, call: Call<'_>) -> Handled {
@@ -75,7 +75,7 @@ fn refused(attempt: Attempt) -> Handled {
     Handled::Refused(attempt, Because::Policy { reason: DeniedReason::NotGranted })
 }
 
-/// Whether the policy opens an internet address. A port is opened on this machine's loopback alone; the filtering proxy
+/// Whether the policy allows an internet address. A port is open only on this machine's loopback; the filtering proxy
 /// is one address with one port.
 fn may_reach(scene: &Scene, address: &[u8]) -> bool {
     let at = internet(address);
@@ -91,12 +91,12 @@ fn may_reach(scene: &Scene, address: &[u8]) -> bool {
     }
 }
 
-/// Where names are looked up.
+/// Port of DNS.
 const DNS: u16 = 53;
 
-/// In a network of the command's own the kernel reaches nothing but its loopback anyway; what goes elsewhere is refused
-/// here to be told of. Nobody can serve lookups in there either: a port this low cannot be bound. Port 0 is no
-/// connection but a library's question about routes.
+/// Whether an address is inside a network of the command's own. The kernel reaches only loopback there anyway; other
+/// addresses are refused here so that they are reported. DNS cannot be served inside either: a port this low cannot be
+/// bound. Port 0 is not a connection but a library's query about routes.
 fn is_inside(at: SocketAddr) -> bool {
     (is_loopback(at) || at.ip().is_unspecified()) && at.port() != DNS || at.port() == 0
 }
@@ -109,7 +109,7 @@ fn is_same(at: SocketAddr, proxy: Option<SocketAddrV4>) -> bool {
     proxy.is_some_and(|proxy| at.ip().to_canonical() == *proxy.ip() && at.port() == proxy.port())
 }
 
-/// An internet address, as it is written.
+/// Parses an internet address.
 fn internet(address: &[u8]) -> Option<SocketAddr> {
     let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
     let ip = match family(address)? {
@@ -133,20 +133,20 @@ fn not_connected(scene: &Scene, address: &[u8]) -> Attempt {
     Attempt::Network { what: format!("connect to {at}"), port }
 }
 
-/// The internet address that a connecting call names. Only to be told: it may be another one when it is connected to.
+/// Internet address that a connecting call names. Only for reports: it may have changed when the call is carried out.
 pub(crate) fn reached(call: Call<'_>) -> Option<Reached> {
     let at = internet(&named_address(call)?)?;
     let (address, port, loopback) = (at.to_string(), at.port(), is_loopback(at));
     (port != 0).then_some(Reached { address, port, loopback })
 }
 
-/// What a binding call names.
+/// Address that a binding call names.
 pub(crate) enum Bound {
     Port(u16),
     Path(PathBuf),
 }
 
-/// As [`reached`].
+/// Address that a binding call names; as [`reached`], only for reports.
 pub(crate) fn bound(call: Call<'_>) -> Option<Bound> {
     let address = named_address(call)?;
     if family(&address)? != libc::AF_UNIX {
@@ -185,7 +185,7 @@ fn connect_path(scene: &Arc<Scene>, call: Call<'_>, socket: OwnedFd, path: &Path
         if let Some(path) = masked_socket(path) {
             return Ok(refused(Attempt::Socket { path }));
         }
-        // It never becomes one, so there is nothing to reach: the kernel knows the error.
+        // It never becomes a socket, so there is nothing to reach: the kernel returns the error.
         return Ok(Handled::Now(foreign::connect(socket.as_fd(), &address_of(&pinned)).into()));
     }
     if let Some(door) = scene.door().filter(|door| door.is_at(node.device, node.inode)) {
@@ -197,28 +197,29 @@ fn connect_path(scene: &Arc<Scene>, call: Call<'_>, socket: OwnedFd, path: &Path
         Whose::Granted | Whose::Own(_) => {
             later(move || foreign::connect(socket.as_fd(), &address_of(&pinned)))
         }
-        // What a server left behind that is gone; programs start another one when they are told.
+        // Left behind by a server that has ended; programs start another one on this error.
         Whose::Nobodys => Handled::from(libc::ECONNREFUSED),
         Whose::Others => refused(Attempt::Socket { path: path.to_owned() }),
     })
 }
 
-/// The socket that is there for everybody but the command. Only to tell of it: it is refused in any case.
+/// Path of a socket that is masked from the command. Only for reports: it is refused in any case.
 fn masked_socket(path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let there = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.file_type().is_socket());
     (there && nono_sys::process::can_access(&path, false, true)).then_some(path)
 }
 
-/// An address that leads to exactly the pinned object, whatever its name leads to by now.
+/// Address that leads to exactly the pinned object, whatever its name leads to by now.
 fn address_of(pinned: &OwnedFd) -> Vec<u8> {
     let mut address = UNIX.to_ne_bytes().to_vec();
     address.extend_from_slice(format!("/proc/self/fd/{}\0", pinned.as_raw_fd()).as_bytes());
     address
 }
 
-/// Abstract names belong to the socket's network namespace. In the host's, a name that the sandbox lets go of could be
-/// taken by somebody else between the look and the call, so it is looked at again before the connection can be used.
+/// Connects to an abstract name, which belongs to the socket's network namespace. In the host's, a name that the
+/// sandbox gives up could be taken by another process between the check and the call, so it is checked again before the
+/// connection can be used.
 fn connect_abstract(scene: &Arc<Scene>, socket: OwnedFd, address: Vec<u8>) -> Result<Handled, i32> {
     if scene.own_network {
         return Ok(later(move || foreign::connect(socket.as_fd(), &address)));
@@ -241,7 +242,8 @@ fn connect_abstract(scene: &Arc<Scene>, socket: OwnedFd, address: Vec<u8>) -> Re
     }))
 }
 
-/// Only trapped where ports are granted one by one. A socket that was not bound gets some port of the kernel's choice.
+/// Emulates `listen`, which is trapped only where ports are granted one by one. A socket that was not bound gets a port
+/// of the kernel's choice.
 pub(crate) fn listen(scene: &Scene, call: Call<'_>) -> Handled {
     decide_listen(scene, call).unwrap_or_else(Handled::from)
 }
@@ -259,7 +261,7 @@ fn decide_listen(scene: &Scene, call: Call<'_>) -> Result<Handled, i32> {
         return Ok(refused(not_listened(port)));
     }
     foreign::listen(socket.as_fd(), call.int(1))?;
-    // A socket that was connected and is no more keeps showing a port that it lost, and got another one just now.
+    // A socket that was connected and is no longer keeps showing a port that it lost, and has just got another one.
     match foreign::local_port(socket.as_fd()) {
         Ok(got) if may(got) => Ok(Handled::Now(Response::Value(0))),
         got => {

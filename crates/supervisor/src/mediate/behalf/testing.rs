@@ -1,5 +1,5 @@
-//! A sandbox that is none, for tests of the handlers: calls come from this very thread, the sandbox's processes are those
-//! below a child of this one.
+//! Imitation of a sandbox for tests of the handlers: calls come from this very thread, and the sandbox's processes are
+//! those below a child of this one.
 
 use std::fs::File;
 use std::os::fd::{OwnedFd, RawFd};
@@ -14,7 +14,7 @@ use nono_sys::notify::Notification;
 use super::scene::{Call, Handled, Response, Scene};
 use crate::report::{Attempt, Because};
 
-/// A folder with a write grant on `own`, a read grant on `read`, and `outside` with neither.
+/// Directory with a write grant on `own`, a read grant on `read`, and `outside` with neither.
 pub(super) struct Lab {
     pub(super) dir: PathBuf,
     pub(super) policy: ResolvedPolicy,
@@ -41,13 +41,13 @@ impl Lab {
         self.dir.join(name)
     }
 
-    /// A process of the sandbox that has this open.
+    /// Starts a process of the sandbox that has this open.
     pub(super) fn hold(&mut self, fd: impl Into<OwnedFd>) {
         let mut init = Command::new("sh");
         init.args(["-c", "exec 3<&0; sleep 1000 & echo; wait"]);
         init.stdin(Stdio::from(fd.into())).stdout(Stdio::piped());
         let mut init = init.spawn().unwrap();
-        // A line says that there is somebody below it.
+        // The line is written once a process exists below it.
         std::io::Read::read_exact(init.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         self.end();
         self.init = Some(init);
@@ -86,7 +86,7 @@ fn own_tid() -> u32 {
     link.file_name().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-/// A call of this thread with these arguments, which waits as long as `waits` says so.
+/// Makes a call of this thread with these arguments; it waits as long as `waits` says so.
 pub(super) fn call_while(
     nr: i64,
     args: &[u64],
@@ -103,7 +103,7 @@ pub(super) fn call(nr: i64, args: &[u64], handler: impl Fn(Call<'_>) -> Handled)
     call_while(nr, args, true, handler)
 }
 
-/// What came out in the end.
+/// Result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Value(i64),
@@ -136,12 +136,12 @@ impl From<Response> for Outcome {
     }
 }
 
-/// A number as an argument.
+/// Number as an argument.
 pub(super) fn word(fd: RawFd) -> u64 {
     u64::from(fd.cast_unsigned())
 }
 
-/// Where something is in this process's memory.
+/// Address of a value in this process's memory.
 pub(super) fn address<T>(of: &[T]) -> u64 {
     of.as_ptr().addr() as u64
 }

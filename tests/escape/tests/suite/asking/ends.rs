@@ -1,4 +1,4 @@
-//! Questions that end otherwise than by an answer: whoever asked dies, or whoever was to answer does.
+//! Requests that end without an answer: the process that asked dies, or the approver does.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ fn who_dies_is_not_answered_and_the_next_one_is() {
     asked.child.hear(&["withdrawn"]).expect("the question is withdrawn");
     let second = asked.question();
     assert!(second.contains("outside/target"), "{second}");
-    // The first answer is nobody's any more.
+    // The first answer has no waiter any more.
     asked.answered += 1;
     asked.answer("once");
     let outcome = asked.finish();
@@ -37,8 +37,8 @@ fn a_storm_of_signals_is_one_question() {
         let world = new_world();
         let mut asked = Asked::start(&world, &format!("storm {{out}}/target {how}"));
         asked.question();
-        // The timer goes off again and again in that time. Where the kernel holds signals back while the call is
-        // looked at, they are one pending signal, so only that there was one can be checked.
+        // The timer fires repeatedly in that time. Where the kernel holds signals back while the call is judged, they
+        // are one pending signal, so only that there was one can be checked.
         std::thread::sleep(Duration::from_millis(300));
         asked.answer("once");
         asked.answer("deny");
@@ -50,7 +50,7 @@ fn a_storm_of_signals_is_one_question() {
     }
 }
 
-/// The processes of a user.
+/// Processes of a user.
 fn processes_of(user: u32) -> Vec<String> {
     let of_user = |entry: &fs::DirEntry| {
         let number = entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
@@ -64,7 +64,7 @@ fn processes_of(user: u32) -> Vec<String> {
         .collect()
 }
 
-/// Killed while a question waits: everything inside dies with it, and the open that waited never came back.
+/// Killed while a request waits: everything inside dies with it, and the open that waited never came back.
 #[test]
 fn a_killed_supervisor_takes_everything_with_it() {
     if controls_only() {
@@ -134,7 +134,7 @@ fn a_listener_of_its_own_is_refused_and_told() {
     assert!(outcome.output.contains("a listener for system calls of its own"), "{outcome}");
 }
 
-/// nono inside nono, with `--ask` on both sides: a clear word, and no way around the one outside.
+/// nono inside nono, with `--ask` on both sides: a clear message, and no way around the outer one.
 #[test]
 fn nono_inside_nono() {
     if controls_only() {

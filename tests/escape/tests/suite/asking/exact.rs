@@ -1,4 +1,4 @@
-//! An open on behalf is the same as one without nono: the same flags, modes and errors, whatever was asked for.
+//! An open on the command's behalf is the same as one without nono: the same flags, modes and errors for every request.
 
 use super::{new_world, ruled, without};
 use crate::harness::child::{Outcome, Verdict};
@@ -13,10 +13,10 @@ fn lines(outcome: &Outcome) -> Vec<&str> {
     outcome.output.lines().filter_map(|line| line.strip_prefix("EXACT ")).collect()
 }
 
-/// Where nono gives another answer, and why that is right.
+/// Known differences, and why they are right.
 fn is_known(plain: &str, with: &str) -> bool {
-    // The object that was judged is opened by the name of its descriptor, which is a link: that this was not to be
-    // followed was seen to before, but is no longer among the flags.
+    // The judged object is opened through its descriptor's name, which is a link: `O_NOFOLLOW` was checked before, but
+    // is no longer among the flags.
     with.starts_with("nofollow of ") && plain.replacen("flags 05", "flags 01", 1) == with
 }
 

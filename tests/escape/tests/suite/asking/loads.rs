@@ -1,4 +1,4 @@
-//! Floods: whoever is refused, or waits for an answer, does so at their own expense.
+//! Floods: a process that is refused, or waits for an answer, slows down only itself.
 
 use std::fs;
 use std::io::Write;
@@ -18,8 +18,8 @@ fn resident(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Opens of others keep at least half of their speed. Other tests run beside this one and take their share, so one good
-/// measurement of several is enough: a flood that starves others does so each time.
+/// Opens of other processes keep at least half of their speed. Other tests run beside this one and take their share, so
+/// one good measurement of several is enough: a flood that starves others does so each time.
 #[test]
 fn a_flood_of_refusals_slows_nobody_else() {
     if controls_only() {
@@ -29,7 +29,7 @@ fn a_flood_of_refusals_slows_nobody_else() {
     assert!(seen.len() < 5, "percent of their speed that others keep: {seen:?}");
 }
 
-/// The percentage that others keep. Memory does not grow with the flood, and it is one line in the report.
+/// Percentage of their speed that others keep. Memory does not grow with the flood, and it is one line in the report.
 fn flood() -> u64 {
     let world = new_world();
     let steps = format!("flood {{prj}}/own {{out}}/secret 64 {}", seconds());
@@ -84,8 +84,8 @@ fn a_crowd_is_refused_one_by_one() {
     assert!(outcome.output.contains("2000 of 2000 refused"), "{outcome}");
 }
 
-/// Whoever waits for an answer costs the supervisor a descriptor. However many they are, there are some left: it answers,
-/// and goes on.
+/// Each call that waits for an answer costs the supervisor a descriptor. However many there are, some descriptors are
+/// left: it answers, and goes on.
 #[test]
 fn more_who_wait_than_descriptors() {
     if controls_only() {

@@ -1,6 +1,6 @@
-//! `--ask`: somebody outside opens things on the child's behalf, and the child tries to make that somebody open, show or
-//! hand over something else. Answers come from a file of rules, or from the library's example of an approver, which takes
-//! as long as a test wants it to.
+//! `--ask`: the supervisor opens things on the child's behalf, and the child tries to make it open, show or hand over
+//! something else. Answers come from a file of rules, or from the library's example of an approver, which takes as long
+//! as a test wants it to.
 
 mod ends;
 mod exact;
@@ -21,7 +21,7 @@ use crate::harness::{Attack, Mode, attack};
 const RUN: &[Mode] = &[Mode::Run];
 const ASK: &str = "--ask --approve policy:{home}/rules.json";
 
-/// A file of rules, given by their fields.
+/// File of rules, given by their fields.
 fn rules(rules: &'static [&'static str]) -> Maker {
     Box::new(move |world| {
         write_rules(world, rules);
@@ -36,12 +36,12 @@ fn write_rules(world: &World, rules: &[&str]) {
     world.own(&path, 0o600);
 }
 
-/// Steps whose questions the rules answer.
+/// Steps whose requests the rules answer.
 fn ruled(steps: &'static str, answers: &'static [&'static str]) -> Attack {
     attack(steps).modes(RUN).flags(ASK).against(rules(answers))
 }
 
-/// Steps whose questions the test answers.
+/// Steps whose requests the test answers.
 struct Asked {
     child: Child,
     answers: PathBuf,
@@ -57,7 +57,7 @@ impl Asked {
         Asked::start_through(world, &[approver.to_str().expect("path is text").to_owned()], steps)
     }
 
-    /// `words` begin the command; without the approver among them, it comes next.
+    /// Starts the command with `words` first; without the approver among them, it comes next.
     fn start_through(world: &World, words: &[String], steps: &str) -> Asked {
         let program = world.path("project/attacks");
         fs::copy(world.program("attacks"), &program).expect("copy");
@@ -74,7 +74,7 @@ impl Asked {
         Asked { child: Child::start(command, None), answers, answered: 0 }
     }
 
-    /// The next question, as it is shown.
+    /// Next request, as it is shown.
     fn question(&mut self) -> String {
         self.child.hear(&["question:"]).unwrap_or_else(|| panic!("nothing was asked: {}", self.child.end()))
     }
@@ -95,7 +95,7 @@ fn questions(outcome: &Outcome) -> usize {
     outcome.output.lines().filter(|line| line.starts_with("question:")).count()
 }
 
-/// Runs steps without nono: they pause where somebody would be asked.
+/// Runs steps without nono: they pause where the user would be asked.
 fn without(world: &World, steps: &str, meanwhile: impl FnOnce(&World)) -> Outcome {
     let mut command = world.command(&world.program("attacks"));
     command.args(["pause", ","]).args(world.expand(steps).split_whitespace());

@@ -1,4 +1,4 @@
-//! What stays closed whatever anybody answers: nono's own files and the groups of credentials. Nobody is even asked.
+//! Paths that no approval opens: nono's own files and the groups of credentials. They are not even asked about.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::harness::fixture::{Maker, Nothing};
 use crate::harness::world::World;
 use crate::harness::{Attack, attacks, controls_only};
 
-/// Files of the user's that are closed, each with the secret in it, and other ways to them.
+/// Closed files of the user, each with the secret in it, and other ways to them.
 pub(super) fn furnish(world: &World) {
     for folder in [".ssh", ".nono", ".nono/profiles", ".config", ".config/nono", ".config/nono/profiles"] {
         let path = world.path("users/home").join(folder);
@@ -30,8 +30,8 @@ pub(super) fn furnish(world: &World) {
     fs::hard_link(at(".nono/state"), world.path("outside/state-alias")).expect("link");
 }
 
-/// Without nono the steps work; with it they do not, though everything that is asked about is allowed, and what was asked
-/// about was not the closed file.
+/// Without nono the steps work; with it they do not, though every request is allowed, and no request was about the
+/// closed file.
 fn closed(steps: &str) {
     closed_to(steps, Asked::start);
 }
@@ -82,7 +82,7 @@ fn credentials_under_every_name() {
     closed("list {home}/.ssh");
 }
 
-/// A second name that somebody made outside.
+/// A second name that the user made outside.
 #[test]
 fn credentials_by_a_hard_link() {
     closed("read {out}/alias");
@@ -90,7 +90,7 @@ fn credentials_by_a_hard_link() {
     closed("read {out}/state-alias");
 }
 
-/// No mounts hide anything on a machine that gives no namespaces to anybody.
+/// Masks are not possible on a machine without namespaces.
 #[test]
 fn without_namespaces() {
     if !has_bwrap() {
@@ -122,7 +122,7 @@ fn nonos_own_files() {
     closed("symlink {home}/.config {prj}/c , write {prj}/c/nono/profiles/mine.json");
 }
 
-/// The program itself: a copy that the user could write to.
+/// nono's own program: a copy that the user could write to.
 #[test]
 fn nonos_program() {
     let world = new_world();
@@ -141,7 +141,7 @@ fn nonos_program() {
     assert_eq!(questions(&outcome), 0, "{outcome}");
 }
 
-/// Everything may be had, by these rules; they are kept in the user's home.
+/// Rules that allow everything; they are kept in the user's home.
 fn furnished() -> Maker {
     Box::new(|world| {
         furnish(world);
@@ -154,7 +154,7 @@ fn by_rules(steps: &'static str) -> Attack {
     ruled(steps, &[]).against(furnished())
 }
 
-/// A service that nobody runs: nothing gets to it, but its secret is there to be taken.
+/// A service that does not run: nothing gets to it, but its secret is there to be taken.
 const WEBHOOK: &str = "--ask --approve policy:{home}/rules.json --approve webhook:http://127.0.0.1:9/ \
                        --approve-secret {home}/webhook-secret";
 

@@ -1,4 +1,4 @@
-//! Arguments that another thread changes a million times, while they are looked at.
+//! Arguments that another thread changes a million times while they are judged.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::harness::child::Verdict;
 use crate::harness::fixture::{Maker, Nothing};
 use crate::harness::{Attack, Mode, attacks, controls_only};
 
-/// Reading is approved, but for `secret` and the `target` that is a second name of it.
+/// Reading is approved, except of `secret` and the `target` that is a second name of it.
 const READING: &[&str] = &[
     r#""path": "{out}/secret", "action": "deny""#,
     r#""path": "{out}/dir2/*", "action": "deny""#,
@@ -60,8 +60,8 @@ fn a_descriptor_for_reading_is_no_more() {
     }
 }
 
-/// On a machine that gives no namespaces to anybody. (Who owns a file of rules cannot be told in the one that shows this,
-/// so the test answers: yes to what is asked first, no to all else.)
+/// On a machine without namespaces. (Who owns a file of rules is not visible in the one that simulates this, so the
+/// test answers: yes to the first request, no to all others.)
 #[test]
 fn without_namespaces() {
     if !has_bwrap() {

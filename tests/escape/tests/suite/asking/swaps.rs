@@ -1,4 +1,4 @@
-//! Between a question and its answer, what was asked about is exchanged. What was shown is what is granted, or nothing.
+//! The object of a request is exchanged before the answer. What was shown is granted, or nothing.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -10,7 +10,7 @@ use crate::harness::child::Verdict;
 use crate::harness::controls_only;
 use crate::harness::world::World;
 
-/// Without nono the exchange leaks the secret; with it, the question was about `shown`, and the secret stays.
+/// Without nono the exchange leaks the secret; with it, the request was about `shown`, and the secret stays.
 fn reading(steps: &str, shown: &str, prepare: fn(&World), exchange: fn(&World)) {
     let world = new_world();
     prepare(&world);
@@ -36,7 +36,7 @@ fn nothing(_: &World) {}
 
 fn link_to(world: &World, to: &str, link: &str) {
     let link = world.path(link);
-    // It may not be there yet.
+    // It may not exist yet.
     let _ = fs::remove_file(&link);
     symlink(world.path(to), link).expect("symlink");
 }
@@ -95,7 +95,7 @@ fn writing(steps: &str, shown: &str, exchange: fn(&World)) {
     let world = new_world();
     let control = without(&world, steps, exchange);
     assert!(spoilt(&world), "`{steps}`: control failed: proves nothing: {control}");
-    // A yes for the session or the folder is one for the path or all paths in it, whatever stands there later.
+    // A yes for the session or the folder covers the path or all paths in it, whatever is there later.
     for answer in ["once"].iter().filter(|_| !controls_only()) {
         let world = new_world();
         let mut asked = Asked::start(&world, steps);
@@ -103,7 +103,7 @@ fn writing(steps: &str, shown: &str, exchange: fn(&World)) {
         assert!(question.contains(&format!("path: \"{}\"", world.expand(shown))), "`{steps}`: {question}");
         exchange(&world);
         asked.answer(answer);
-        // What was made meanwhile is another object, and another question.
+        // What was made meanwhile is another object, and another request.
         asked.answer("deny");
         let outcome = asked.finish();
         assert!(!spoilt(&world), "`{steps}`, {answer}: {outcome}");
@@ -137,7 +137,7 @@ fn what_is_made_is_new() {
     });
 }
 
-/// A file that becomes something that does more than a file when it is opened.
+/// A file that is replaced by an object whose opening has side effects.
 #[test]
 fn a_file_that_becomes_something_else() {
     fn fifo(path: &Path) {
@@ -156,7 +156,7 @@ fn a_file_that_becomes_something_else() {
         asked.answer("once");
         asked.answer("deny");
         let outcome = asked.finish();
-        // Whoever opens the pipe waits until the alarm ends it all: neither verdict comes then.
+        // A process that opens the pipe waits until the alarm ends it all: neither verdict comes then.
         assert!([Verdict::Escaped, Verdict::Blocked].contains(&outcome.verdict()), "`{steps}`: {outcome}");
     }
 }
@@ -186,7 +186,7 @@ fn what_is_no_file_is_not_asked_about() {
     }
 }
 
-/// Two that want the same path while a question waits are one question only if they are one program and one object.
+/// Two calls for the same path while a request waits share it only if they are one program and one object.
 #[test]
 fn who_was_shown_is_who_gets_it() {
     if controls_only() {
@@ -213,7 +213,7 @@ fn who_was_shown_is_who_gets_it() {
     );
 }
 
-/// Waits until a process that runs `program` stands in an opening call.
+/// Waits until a process that runs `program` is in an opening call.
 fn until_it_opens(program: &Path) {
     let opens = |process: &Path| {
         let call = fs::read_to_string(process.join("syscall")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests in words: what comes back is what was approved, for whoever is inside, once.
+//! Requests on the request socket: the answer is what was approved, for a process inside, once.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use super::{Asked, new_world, questions};
 use crate::harness::child::{Child, Outcome, Verdict};
 use crate::harness::controls_only;
 
-/// The first question is answered with yes, the others with no.
+/// Answers the first request with yes, the others with no.
 fn once(steps: &str) -> Outcome {
     let world = new_world();
     furnish(&world);

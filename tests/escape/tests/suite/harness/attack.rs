@@ -17,15 +17,15 @@ pub(crate) enum Mode {
     Run,
     Wrap,
     Monitor,
-    /// `run --ask`, where every question is answered with no.
+    /// `run --ask`, where every request is denied.
     Ask,
-    /// `run` on a machine that gives no namespaces to anybody.
+    /// `run` on a machine without namespaces.
     Bare,
 }
 
 impl Mode {
     pub(crate) const ALL: &[Self] = &[Self::Run, Self::Wrap, Self::Monitor];
-    /// All of them, in the order of the columns of `verdicts.txt`.
+    /// All modes, in the order of the columns of `verdicts.txt`.
     pub(crate) const EVERY: [Self; 5] = [Self::Run, Self::Wrap, Self::Monitor, Self::Ask, Self::Bare];
     pub(crate) const WITH_PARENT: &[Self] = &[Self::Run, Self::Monitor];
 
@@ -39,7 +39,7 @@ impl Mode {
     }
 }
 
-/// Everything as it is, except that nobody gets a namespace.
+/// Everything as it is, except that no process gets a namespace.
 pub(crate) const BARE: &str = "/usr/bin/env bwrap --unshare-user --disable-userns --dev-bind / / --";
 
 pub(crate) fn has_bwrap() -> bool {
@@ -48,7 +48,7 @@ pub(crate) fn has_bwrap() -> bool {
 
 const GRANTS: &str = "--allow {prj} --read {ro} --read {bin}";
 
-/// What the control must show, beyond saying `ESCAPED`.
+/// What the control must show, beyond printing `ESCAPED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     Word,
@@ -84,7 +84,7 @@ pub(crate) struct Attack {
     label: &'static str,
 }
 
-/// `steps` is a chain as in `attack.h`, with names in braces.
+/// Attack with `steps`, a chain as in `attack.h`, with names in braces.
 pub(crate) fn attack(steps: &'static str) -> Attack {
     Attack {
         chain: steps,
@@ -127,7 +127,7 @@ impl Attack {
         changes() evidence = Evidence::Change;
         /// `wrap` becomes the command: what needs a process above it does not apply there.
         modes(modes: &'static [Mode]) modes = modes;
-        /// `/tmp` is treated apart by sandboxes: try there too.
+        /// Sandboxes treat `/tmp` specially: try there too.
         also_in_tmp() bases = &["/var/tmp", "/tmp"];
         /// Adds to the usual grants.
         flags(flags: &'static str) flags = flags;
@@ -139,12 +139,12 @@ impl Attack {
         on_tty() wrapper = Some("on-tty");
         /// Has a parent of the same user with a secret in its environment.
         launched() wrapper = Some("launch");
-        /// In a mount namespace where the first of two folders is to be seen at the second too. Only root can do it.
+        /// In a mount namespace where the first of two folders is also visible at the second. Only root can do it.
         mounted(folders: &'static str) begun = Some(("mounted", folders));
         /// In a network namespace where the loopback has this address too, and a server on this port of all addresses.
         /// Only root can do it.
         addressed(address_and_port: &'static str) begun = Some(("addressed", address_and_port));
-        /// On a machine that gives no namespaces to anybody.
+        /// On a machine without namespaces.
         bare() bare = true;
         /// Gives this path as open descriptor 7.
         descriptor(path: &'static str) descriptor = Some(path);
@@ -163,13 +163,13 @@ impl Attack {
         has_copy() has_copy = true;
         /// Errnos that mean, in the control, that this machine does not have the thing.
         lacks(errnos: &'static [&'static str]) lacks = errnos;
-        /// Elsewhere what the watched trees show would say nothing.
+        /// Elsewhere the watched trees prove nothing.
         judged_in(modes: &'static [Mode]) judged_in = modes;
-        /// Tells it from another one with the same steps and flags.
+        /// Distinguishes it from another one with the same steps and flags.
         label(text: &'static str) label = text;
     }
 
-    /// The command of a mode, or of the control when there is none.
+    /// Command of a mode, or of the control when there is none.
     fn start(&self, world: &World, mode: Option<Mode>, chain: &str) -> Child {
         let program = world.program("attacks").to_str().expect("path is text").to_owned();
         let mut words: Vec<String> = Vec::new();
@@ -202,7 +202,7 @@ impl Attack {
         Child::start(command, input)
     }
 
-    /// Runs the chain that goes before.
+    /// Runs the preparing chain.
     pub(crate) fn prepare(&self, world: &World) {
         if !self.before.is_empty() {
             let mut command = world.command(&world.program("attacks"));
@@ -212,7 +212,7 @@ impl Attack {
         }
     }
 
-    /// One run in a fresh world: what came out, whether the secret is in it, whether anything outside changed.
+    /// One run in a fresh world: its output, whether the secret is in it, whether anything outside changed.
     fn run(&self, base: &str, mode: Option<Mode>) -> Run {
         let world = World::new(base, self.of_root);
         self.prepare(&world);
@@ -254,7 +254,7 @@ impl Attack {
         }
     }
 
-    /// What becomes of it in a mode, wherever the world is: the worst of it counts.
+    /// Verdict in a mode, over all places of the world: the worst counts.
     fn judged(&self, mode: Mode) -> Result<(Cell, String), String> {
         let mut worst = (Cell::Absent, String::new());
         for base in self.bases {
@@ -282,7 +282,7 @@ impl Attack {
         Ok(worst)
     }
 
-    /// Whether it can be tried in a mode: one with answers of its own is about one mode alone.
+    /// Whether it can be tried in a mode: an attack with answers of its own is for one mode alone.
     fn is_for(&self, mode: Mode) -> bool {
         match mode {
             _ if !self.judged_in.contains(&mode) => false,
@@ -292,7 +292,7 @@ impl Attack {
         }
     }
 
-    /// What names this attack in `verdicts.txt`.
+    /// Name of this attack in `verdicts.txt`.
     fn name(&self) -> String {
         let cwd = if self.cwd == "{prj}" { String::new() } else { format!("[in {}]", self.cwd) };
         let bare = if self.bare { "[bare]" } else { "" };
@@ -302,7 +302,8 @@ impl Attack {
         words.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join(" ")
     }
 
-    /// Another program or another copy of nono: it holds in its modes, and is no mode of its own.
+    /// Failures of an attack with another program or another copy of nono: it is checked in its modes, and has no
+    /// column.
     fn held(&self) -> Vec<String> {
         let judge = |mode: &Mode| match self.judged(*mode) {
             Ok((Cell::Held, _)) => None,
@@ -313,7 +314,7 @@ impl Attack {
         self.modes.iter().filter_map(judge).collect()
     }
 
-    /// Compares with what is written down.
+    /// Compares with the recorded verdicts.
     fn compared(&self, theme: &str) -> Vec<String> {
         let name = self.name();
         let expected = verdicts::expected(theme, &name);
@@ -344,7 +345,7 @@ impl Attack {
         failures
     }
 
-    /// The failures of this attack.
+    /// Failures of this attack.
     fn failures(&self, theme: &str) -> Vec<String> {
         if (self.of_root || self.needs_root || self.begun.is_some()) && !is_root() {
             return skip(self.chain, "needs a harness that root started");
@@ -365,7 +366,7 @@ impl Attack {
         if self.nono == "{bin}/nono" { self.compared(theme) } else { self.held() }
     }
 
-    /// In every mode the steps must do their work: the sandbox leaves it alone.
+    /// In every mode the steps must work: the sandbox leaves them alone.
     pub(crate) fn works(&self) {
         for mode in std::iter::once(None).chain(self.modes.iter().copied().map(Some)) {
             if mode.is_none() || !controls_only() {
@@ -375,7 +376,7 @@ impl Attack {
         }
     }
 
-    /// One run in one mode, for what it says.
+    /// One run in one mode, for its output.
     pub(crate) fn once(&self, mode: Mode) -> Outcome {
         self.run(self.bases[0], Some(mode)).outcome
     }
@@ -392,14 +393,14 @@ struct Run {
     changed: bool,
 }
 
-/// Says what could not be tried for want of something the tests need. On CI that is a failure.
+/// Reports what could not be tried because something the tests need is missing. On CI that is a failure.
 pub(crate) fn skip(chain: &str, why: &str) -> Vec<String> {
     drop(writeln!(std::io::stderr(), "skipped: `{chain}`: {why}"));
     let on_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     if on_ci { vec![format!("`{chain}` was skipped: {why}")] } else { Vec::new() }
 }
 
-/// Says what this kernel does not have at all, so that there is nothing to attack and nothing to install either.
+/// Reports what this kernel does not have at all, so that there is nothing to attack and nothing to install either.
 fn absent(chain: &str, why: &str) -> Vec<String> {
     drop(writeln!(std::io::stderr(), "skipped: `{chain}`: not in this kernel: {why}"));
     Vec::new()

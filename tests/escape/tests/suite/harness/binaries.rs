@@ -1,5 +1,5 @@
-//! The two programs of the suite: the real `nono`, and the hostile child compiled from `attacks/*.c`.
-//! Both are copied to a folder that an ordinary user can reach; it goes away with the last world that uses it.
+//! Programs of the suite: the real `nono`, and the hostile child compiled from `attacks/*.c`. Both are copied to a
+//! folder that an ordinary user can reach; it is removed with the last world that uses it.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +15,7 @@ pub(crate) fn controls_only() -> bool {
     std::env::var("NONO_ESCAPE").is_ok_and(|mode| mode == "controls")
 }
 
-/// The shared folder with `attacks` and, unless only controls run, `nono`.
+/// Shared folder with `attacks` and, unless only controls run, `nono`.
 pub(crate) fn shared() -> Arc<TempDir> {
     static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ pub(crate) fn publish(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
 }
 
-/// `NONO_BIN`, or the binary of this workspace in the profile of this test.
+/// Binary in `NONO_BIN`, or that of this workspace in the profile of this test.
 fn nono() -> &'static Path {
     static NONO: OnceLock<PathBuf> = OnceLock::new();
     NONO.get_or_init(|| std::env::var_os("NONO_BIN").map_or_else(build_nono, PathBuf::from))
@@ -58,7 +58,7 @@ fn build_nono() -> PathBuf {
     build(&["nono-cli", "--bin", "nono"]).join("nono")
 }
 
-/// The library's example of somebody who is asked: what it answers, and when, is the test's to say.
+/// The library's example of an approver: the test decides what it answers, and when.
 fn approver() -> &'static Path {
     static APPROVER: OnceLock<PathBuf> = OnceLock::new();
     APPROVER.get_or_init(|| example("approver"))
@@ -70,7 +70,7 @@ fn filtered() -> &'static Path {
     FILTERED.get_or_init(|| example("filtered"))
 }
 
-/// In `NONO_EXAMPLES`, or built.
+/// Example in `NONO_EXAMPLES`, or built.
 fn example(name: &str) -> PathBuf {
     let built = || build(&["nono", "--example", name]).join("examples");
     std::env::var_os("NONO_EXAMPLES").map_or_else(built, PathBuf::from).join(name)
@@ -89,7 +89,7 @@ fn build(package: &[&str]) -> PathBuf {
     profile.to_owned()
 }
 
-/// Compiled once for each version of the sources, and kept in the target folder.
+/// Program compiled once for each version of the sources, and kept in the target folder.
 fn attacks() -> &'static Path {
     static ATTACKS: OnceLock<PathBuf> = OnceLock::new();
     ATTACKS.get_or_init(|| {

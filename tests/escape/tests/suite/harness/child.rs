@@ -1,4 +1,4 @@
-//! A child process that cannot hang the suite, and the verdict that it gives.
+//! Child process that cannot hang the suite, and its verdict.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -7,7 +7,7 @@ use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Longer than an attack takes beside other work. `NONO_ESCAPE_LIMIT`, in seconds, is for those who want a long flood.
+/// Longer than an attack takes beside other work. `NONO_ESCAPE_LIMIT`, in seconds, is for a long flood.
 fn limit() -> Duration {
     let wanted = std::env::var("NONO_ESCAPE_LIMIT").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(wanted.unwrap_or(90))
@@ -22,7 +22,7 @@ pub(crate) struct Child {
     seen: String,
     /// Lines that came while others were waited for.
     unheard: Vec<String>,
-    /// Dropped when the child has ended: then nobody is killed.
+    /// Dropped when the child has ended: then nothing is killed.
     _alarm: Sender<()>,
 }
 
@@ -66,8 +66,8 @@ impl Child {
         }
     }
 
-    /// The first line not heard yet that begins with one of these words; `None` when the child ends before. Lines of two
-    /// processes come in any order: those that are passed over can be heard later.
+    /// First unread line that begins with one of these words; `None` when the child ends before. Lines of two processes
+    /// come in any order: skipped ones can be read later.
     pub(crate) fn hear(&mut self, words: &[&str]) -> Option<String> {
         let is_wanted = |line: &String| words.iter().any(|word| line.starts_with(word));
         if let Some(at) = self.unheard.iter().position(is_wanted) {
@@ -92,7 +92,7 @@ impl Child {
         self.end()
     }
 
-    /// The same, for those who only have a part in it.
+    /// The same for a child that is used by reference.
     pub(crate) fn end(&mut self) -> Outcome {
         drop(self.input.take());
         drop(self.output.read_to_string(&mut self.seen));
@@ -144,7 +144,7 @@ impl Outcome {
         }
     }
 
-    /// The errno name of a `BLOCKED` line.
+    /// Errno name of a `BLOCKED` line.
     pub(crate) fn errno(&self) -> &str {
         let line = self.output.lines().rfind(|line| line.starts_with("BLOCKED:")).unwrap_or_default();
         line.rsplit(' ').next().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What stands outside the sandbox for an attack to reach: victims, accomplices, listeners.
-//! Each can be asked for its state; an attack that had an effect changed it.
+//! Objects outside the sandbox for an attack to reach: victims, accomplices, listeners. Each reports its state; an
+//! attack that had an effect changed it.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
@@ -20,7 +20,7 @@ pub(crate) trait Fixture {
 
 pub(crate) type Maker = Box<dyn Fn(&World) -> Box<dyn Fixture>>;
 
-/// A helper process outside, of the same program: says `READY name=value …`, then a `STATE` for each line.
+/// Helper process outside, of the same program: prints `READY name=value …`, then a `STATE` for each line.
 pub(crate) struct Helper {
     child: Child,
     names: Vec<(String, String)>,
@@ -73,12 +73,12 @@ pub(crate) fn helper(chain: &'static str) -> Maker {
     Box::new(move |world| Box::new(Helper::start(world, chain)))
 }
 
-/// A process of the same user: `{pid}`, the address of its secret `{addr}`, and its open file `{fd}`.
+/// Process of the same user: `{pid}`, the address of its secret `{addr}`, and its open file `{fd}`.
 pub(crate) fn victim() -> Maker {
     helper("victim {secret} {out} plain")
 }
 
-/// A listener of the harness: `{door}` is its port, path or name; its state is who came.
+/// Listener of the harness: `{door}` is its port, path or name; its state is who connected.
 struct Door<L> {
     listener: L,
     address: String,
@@ -114,7 +114,7 @@ fn door<L: 'static>(listener: L, address: String, visit: fn(&L) -> std::io::Resu
     Box::new(Door { listener, address, visits: 0, visit })
 }
 
-/// `host` is `127.0.0.1` or `::1`.
+/// TCP listener; `host` is `127.0.0.1` or `::1`.
 pub(crate) fn tcp(host: &'static str) -> Maker {
     Box::new(move |_| {
         let listener = TcpListener::bind((host, 0)).expect("tcp listener");
@@ -124,7 +124,7 @@ pub(crate) fn tcp(host: &'static str) -> Maker {
     })
 }
 
-/// On an address and a port that the attack names itself.
+/// TCP listener on an address and a port that the attack names itself.
 pub(crate) fn tcp_at(host: &str, port: u16) -> Maker {
     let host = host.to_owned();
     Box::new(move |_| {
@@ -143,7 +143,7 @@ pub(crate) fn udp(host: &'static str) -> Maker {
     })
 }
 
-/// A stream listener at a path of the world, or with an abstract name when it begins with `@`.
+/// Stream listener at a path of the world, or with an abstract name when it begins with `@`.
 pub(crate) fn unix_stream(name: &'static str) -> Maker {
     Box::new(move |world| {
         let name = world.expand(name);
@@ -177,7 +177,7 @@ fn share(world: &World, name: &str) {
     }
 }
 
-/// A copy of the attack program that runs with the ids of root. Only a harness that is root can make one.
+/// Copy of the attack program that runs with the ids of root. Only a harness that is root can make one.
 pub(crate) fn setuid_copy(mode: u32) -> Maker {
     Box::new(move |world| {
         let path = world.path("ro/raised");
@@ -188,7 +188,7 @@ pub(crate) fn setuid_copy(mode: u32) -> Maker {
     })
 }
 
-/// A copy of `attacks` or `nono` that belongs to the user.
+/// Copy of `attacks` or `nono` that belongs to the user.
 pub(crate) fn installed(program: &'static str, at: &'static str) -> Maker {
     Box::new(move |world| {
         let path = PathBuf::from(world.expand(at));

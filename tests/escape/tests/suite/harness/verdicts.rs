@@ -1,5 +1,5 @@
-//! The expected verdict of every attack in every mode, written down in `verdicts.txt`. `NONO_ESCAPE=record` writes the file
-//! from what is seen; whoever commits it answers for each `open`.
+//! Expected verdict of every attack in every mode, kept in `verdicts.txt`. `NONO_ESCAPE=record` writes the file from
+//! the observed verdicts; review each `open` before committing it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::attack::Mode;
 
-/// What became of an attack.
+/// Verdict of an attack in a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cell {
     /// Not tried in this mode: the attack is about another one.
@@ -42,7 +42,7 @@ impl Cell {
         found.map_or_else(|| panic!("verdicts.txt: `{word}` is no verdict"), |(_, cell)| *cell)
     }
 
-    /// Whether what is seen is what is written down.
+    /// Whether the observed verdict agrees with the recorded one.
     pub(crate) fn admits(self, seen: Cell) -> bool {
         self == seen || self == Cell::Either && matches!(seen, Cell::Held | Cell::Open)
     }
@@ -50,7 +50,7 @@ impl Cell {
 
 /// One line: the verdicts in the order of [`Mode::EVERY`].
 pub(crate) type Row = [Cell; Mode::EVERY.len()];
-/// Theme and steps.
+/// Rows by theme and steps.
 type Rows = BTreeMap<(String, String), Row>;
 
 const HEAD: &str = "\
@@ -88,13 +88,13 @@ pub(crate) fn recording() -> bool {
     std::env::var("NONO_ESCAPE").is_ok_and(|mode| mode == "record")
 }
 
-/// What is written down for these steps.
+/// Recorded verdicts of these steps.
 pub(crate) fn expected(theme: &str, steps: &str) -> Option<Row> {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.get(&(theme.to_owned(), steps.to_owned())).copied()
 }
 
-/// Write down what was seen. A race stays one.
+/// Records the observed verdicts. A race stays one.
 pub(crate) fn record(theme: &str, steps: &str, seen: Row) {
     static SEEN: LazyLock<Mutex<Rows>> = LazyLock::new(Mutex::default);
     let key = (theme.to_owned(), steps.to_owned());

@@ -36,14 +36,14 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// The users of the worlds that exist now.
+/// Users of the worlds that exist now.
 fn users() -> MutexGuard<'static, BTreeSet<u32>> {
     static USERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
     USERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every world has its own user, so that an attack on "all my processes" meets only its own victims.
-/// Suites that run at the same time take theirs from different blocks.
+/// Takes a user. Every world has its own, so that an attack on "all my processes" meets only its own victims. Suites
+/// that run at the same time take theirs from different blocks.
 fn take_user() -> u32 {
     let first = 60123 + std::process::id() % 64 * 64;
     let mut users = users();
@@ -90,7 +90,7 @@ impl World {
         self.own(&self.path(name), mode);
     }
 
-    /// Hands a path to the user of this world.
+    /// Gives a path to the user of this world.
     pub(crate) fn own(&self, path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
         if let Some(user) = self.user {
@@ -120,7 +120,7 @@ impl World {
             .replace("{w}", root)
     }
 
-    /// A command of this world's user: clean environment, in the project, its own process group.
+    /// Command of this world's user: clean environment, in the project, its own process group.
     pub(crate) fn command(&self, program: &Path) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(program);
@@ -133,7 +133,7 @@ impl World {
         command
     }
 
-    /// A command of this world's user, begun by root with a step that changes the machine for it: `mounted` with two
+    /// Command of this world's user, begun by root with a step that changes the machine for it: `mounted` with two
     /// folders, `addressed` with an address and a port.
     pub(crate) fn begun_by_root(&self, step: &str, program: &str) -> Command {
         use std::os::unix::process::CommandExt;
@@ -143,7 +143,7 @@ impl World {
         command
     }
 
-    /// Everything about the named trees that an attack could change; the change time gives away the rest.
+    /// Everything about the named trees that an attack could change; the change time reveals the rest.
     pub(crate) fn state(&self, names: &[&str]) -> String {
         let mut text = String::new();
         for name in names {

@@ -1,9 +1,10 @@
-//! A very small assembler for seccomp programs.
+//! Small assembler for seccomp programs.
 //!
 //! A program is built from blocks, each of which either decides or falls through to the next. System calls are found by
 //! a search tree over their numbers ([`dispatch`]): the kernel walks the program once for every call it knows when the
-//! filter is installed, and a chain of seventy comparisons was a tenth of the time of a whole launch. Arguments that the kernel takes as `int` are compared by their low half only, because that is
-//! all the kernel looks at; 64-bit values use [`Block::when_nonzero_64`].
+//! filter is installed, and a chain of seventy comparisons was a tenth of the time of a whole launch. Arguments that
+//! the kernel takes as `int` are compared by their low half only, because that is all the kernel reads; 64-bit values
+//! use [`Block::when_nonzero_64`].
 
 use nono_sys::seccomp::Instruction;
 
@@ -18,12 +19,12 @@ const RET: u16 = 0x06;
 const NR: u32 = 0;
 const ARCH: u32 = 4;
 
-/// What the kernel does with a call.
+/// Action of the kernel on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Allow,
     Errno(i32),
-    /// Ask whoever listens.
+    /// Notify the listener.
     Notify,
     Kill,
 }
@@ -39,7 +40,7 @@ impl Action {
     }
 }
 
-/// A run of instructions that is entered at its start and leaves by returning or by falling off its end.
+/// Run of instructions that is entered at its start and leaves by returning or by falling off its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block(Vec<Instruction>);
 
@@ -66,12 +67,12 @@ impl Block {
         self
     }
 
-    /// Decide now.
+    /// Returns an action.
     pub(crate) fn ret(self, action: Action) -> Block {
         self.push(RET, 0, 0, action.code())
     }
 
-    /// Load the system call number.
+    /// Loads the system call number.
     pub(crate) fn load_number(self) -> Block {
         self.push(LD_ABS, 0, 0, NR)
     }
@@ -80,20 +81,20 @@ impl Block {
         self.push(LD_ABS, 0, 0, ARCH)
     }
 
-    /// Load the low half of an argument, masked.
+    /// Loads the low half of an argument, masked.
     pub(crate) fn load_arg(self, arg: u32, mask: u32) -> Block {
         let block = self.push(LD_ABS, 0, 0, low(arg));
         if mask == u32::MAX { block } else { block.push(AND, 0, 0, mask) }
     }
 
-    /// If the loaded value equals `value`, run `then` (which must decide on every way through it), else go on.
+    /// Runs `then` (which must decide on every path through it) if the loaded value equals `value`, else goes on.
     pub(crate) fn when(self, value: u32, then: Block) -> Block {
         self.branch(JEQ, value, then)
     }
 
-    /// If the loaded value is at least `value`, run `then` (of any length), else go on.
+    /// Runs `then` (of any length) if the loaded value is at least `value`, else goes on.
     pub(crate) fn when_at_least(mut self, value: u32, then: Block) -> Block {
-        // One instruction less on the way, where the jump is short enough.
+        // One instruction less, where the jump is short enough.
         if u8::try_from(then.0.len()).is_ok() {
             return self.branch(JGE, value, then);
         }
@@ -102,18 +103,18 @@ impl Block {
         self.then(then)
     }
 
-    /// If the loaded value has any of `bits`, run `then`, else go on.
+    /// Runs `then` if the loaded value has any of `bits`, else goes on.
     pub(crate) fn when_any(self, bits: u32, then: Block) -> Block {
         self.branch(JSET, bits, then)
     }
 
-    /// Unless the loaded value equals `value`, decide.
+    /// Decides unless the loaded value equals `value`.
     pub(crate) fn unless(mut self, value: u32, action: Action) -> Block {
         self.0.push(instruction(JEQ, 1, 0, value));
         self.ret(action)
     }
 
-    /// If the 64-bit argument is not zero, decide.
+    /// Decides if the 64-bit argument is not zero.
     pub(crate) fn when_nonzero_64(self, arg: u32, action: Action) -> Block {
         self.push(LD_ABS, 0, 0, low(arg)).unless(0, action).push(LD_ABS, 0, 0, low(arg) + 4).unless(0, action)
     }
@@ -127,14 +128,14 @@ impl Block {
         self
     }
 
-    /// Append another block.
+    /// Appends another block.
     pub(crate) fn then(mut self, other: Block) -> Block {
         self.0.extend(other.0);
         self
     }
 }
 
-/// Decide by the loaded number: the block of the rule that has it, else allow. Rules are sorted and their numbers differ.
+/// Decides by the loaded number: the block of its rule, else allow. Rules are sorted and their numbers differ.
 pub(crate) fn dispatch(rules: &[(u32, Block)]) -> Block {
     match rules {
         [] => Block::new().ret(Action::Allow),
@@ -146,7 +147,7 @@ pub(crate) fn dispatch(rules: &[(u32, Block)]) -> Block {
     }
 }
 
-/// What a call looks like to a filter; used by the tests' interpreter and `explain`.
+/// Call as a filter sees it; used by the tests' interpreter.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
@@ -155,7 +156,7 @@ pub(crate) struct Call {
     pub(crate) args: [u64; 6],
 }
 
-/// Run a program as the kernel would, and return the action word.
+/// Runs a program as the kernel would, and returns the action word.
 #[cfg(test)]
 pub(crate) fn interpret(program: &[Instruction], call: Call) -> u32 {
     let load = |offset: u32| -> u32 {

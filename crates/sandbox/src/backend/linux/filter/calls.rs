@@ -1,4 +1,4 @@
-//! The tables of the filter, by architecture.
+//! Tables of the filter, by architecture.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) const AUDIT_ARCH: u32 = 0xc000_003e;
@@ -7,18 +7,18 @@ pub(super) const AUDIT_ARCH: u32 = 0xc000_00b7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("the system call filter is written for x86-64 and aarch64 only");
 
-/// The first number this table does not know: `setxattrat` and everything after it. Numbers from 424 on are common to
-/// all architectures.
+/// First number this table does not know: `setxattrat` and everything after it. Numbers from 424 on are common to all
+/// architectures.
 pub(super) const FIRST_UNKNOWN: u32 = 463;
 
 pub(super) const CLONE_NEWTIME: u32 = 0x80;
-/// cgroup, uts, ipc, user, pid, net and mount namespaces.
+/// Flags of the cgroup, uts, ipc, user, pid, net and mount namespaces.
 pub(super) const CLONE_NEW: u32 =
     0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000 | 0x0002_0000;
 pub(super) const MSG_FASTOPEN: u32 = 0x2000_0000;
 pub(super) const IPPROTO_MPTCP: libc::c_int = 262;
 
-/// Always refused: they reach outside the process's own files and memory, or into the kernel.
+/// Calls always refused: they reach outside the process's own files and memory, or into the kernel.
 pub(super) const REFUSED: &[libc::c_long] = &[
     // mounts
     libc::SYS_mount,
@@ -59,7 +59,7 @@ pub(super) const REFUSED: &[libc::c_long] = &[
     // the machine
     libc::SYS_reboot,
     libc::SYS_settimeofday,
-    // Reading the clock's state is refused with setting it: which of the two it is stands in memory.
+    // Reading the clock's state is refused with setting it: which of the two it is depends on a struct in memory.
     libc::SYS_adjtimex,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
@@ -76,7 +76,7 @@ pub(super) const REFUSED: &[libc::c_long] = &[
     libc::SYS_ioperm,
 ];
 
-/// Answered as if the kernel were older, so that libraries fall back to a call that can be inspected.
+/// Calls answered as if the kernel were older, so that libraries fall back to a call that can be inspected.
 pub(super) const NOT_THERE: &[libc::c_long] = &[
     libc::SYS_clone3,
     libc::SYS_fchmodat2,
@@ -85,7 +85,7 @@ pub(super) const NOT_THERE: &[libc::c_long] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Files that are memory alone, and that a process can hide by having them sent and not received.
+/// Calls that make files in memory, which a process can hide by leaving them unreceived in a socket.
 pub(super) const MEMFD: &[libc::c_long] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret];
 
 /// System V and POSIX message queues, semaphores and shared memory, which live outside the file system.
@@ -117,8 +117,8 @@ pub(super) const SCHEDULING: &[libc::c_long] = &[
 pub(super) const SENDING: &[(libc::c_long, u32)] =
     &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
 
-/// Options of a socket, by level, that send packets another way than to the address they are for: source routes and
-/// devices. Where an address was judged, they would make it mean nothing.
+/// Socket options, by level, that route packets past the address they are for: source routes and devices. They would
+/// make the check of an address meaningless.
 pub(super) const DETOURS: &[(libc::c_int, &[libc::c_int])] = &[
     (libc::IPPROTO_IP, &[libc::IP_OPTIONS]),
     (libc::IPPROTO_IPV6, &[libc::IPV6_RTHDR, libc::IPV6_2292PKTOPTIONS]),
@@ -131,7 +131,7 @@ pub(super) const OPENING: &[(libc::c_long, u32)] = &[
     (libc::SYS_open, 1),
     (libc::SYS_openat, 2),
 ];
-/// Opening calls whose flags are in memory or fixed, and those that change where relative names start.
+/// Opening calls whose flags are in memory or fixed, and those that change the working directory.
 pub(super) const OPENING_OTHERS: &[libc::c_long] = &[
     libc::SYS_openat2,
     #[cfg(target_arch = "x86_64")]
@@ -139,12 +139,12 @@ pub(super) const OPENING_OTHERS: &[libc::c_long] = &[
     libc::SYS_chdir,
     libc::SYS_fchdir,
 ];
-/// `O_PATH`, the same on both architectures.
+/// Value of `O_PATH`, the same on both architectures.
 pub(super) const O_PATH: u32 = 0o10_000_000;
-/// `SECCOMP_FILTER_FLAG_NEW_LISTENER`
+/// Value of `SECCOMP_FILTER_FLAG_NEW_LISTENER`.
 pub(super) const NEW_LISTENER: u32 = 1 << 3;
 
-/// Owners, modes, times and extended attributes.
+/// Calls that change owners, modes, times and extended attributes.
 pub(super) const METADATA: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
@@ -179,21 +179,21 @@ pub(super) const RENAMES: &[libc::c_long] = &[
     libc::SYS_renameat2,
 ];
 
-/// Removing a name of a file.
+/// Calls that remove a name of a file.
 pub(super) const REMOVALS: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
 ];
 
-/// Modes of what is found by its name.
+/// Calls that change the mode of a named file.
 pub(super) const MODES: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     libc::SYS_fchmodat,
 ];
 
-/// Starting programs, and making, removing and renaming what is in a folder.
+/// Calls that start programs, and that make, remove and rename what is in a directory.
 pub(super) const CHANGES: &[libc::c_long] = &[
     libc::SYS_execve,
     #[cfg(target_arch = "x86_64")]
@@ -221,14 +221,14 @@ pub(super) const CHANGES: &[libc::c_long] = &[
     libc::SYS_truncate,
     libc::SYS_bind,
 ];
-/// `AT_FDCWD`, as the filter sees it.
+/// Value of `AT_FDCWD`, as the filter sees it.
 pub(super) const AT_FDCWD: u32 = 0xffff_ff9c;
 
-/// The first and last ioctl requests about network interfaces, which a socket of any family answers: names, addresses of
-/// the hardware, IPv4 addresses.
+/// First and last ioctl request about network interfaces, which a socket of any family answers: names, hardware
+/// addresses, IPv4 addresses.
 pub(super) const INTERFACES: (u32, u32) = (0x8910, 0x89ff);
 
-/// ioctl requests that type into a terminal, or change a file through a descriptor opened for reading.
+/// Requests (ioctl) that type into a terminal, or change a file through a descriptor opened for reading.
 pub(super) const IOCTLS: &[u32] = &[
     0x5412,      // TIOCSTI
     0x541c,      // TIOCLINUX

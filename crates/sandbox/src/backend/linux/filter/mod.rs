@@ -1,8 +1,9 @@
-//! The static seccomp filter: what no sandboxed program may ask of the kernel, whatever Landlock says.
+//! Static seccomp filter: system calls that no sandboxed program may make, whatever Landlock says.
 //!
-//! Written as families, not single calls. Anything newer than this table is answered ENOSYS, so that a new kernel does
-//! not open a door nobody looked at; libraries fall back to the older call. What no rule names is allowed and, because
-//! that decision does not depend on arguments, costs nothing at run time (the kernel caches it per call number).
+//! Written as families, not single calls. Any call newer than this table is answered with ENOSYS, so that a new kernel
+//! does not open something that was never reviewed; libraries fall back to the older call. What no rule names is
+//! allowed and, because that decision does not depend on arguments, costs nothing at run time (the kernel caches it per
+//! call number).
 
 mod bpf;
 mod calls;
@@ -10,24 +11,24 @@ mod calls;
 use bpf::{Action, Block, dispatch};
 use nono_sys::seccomp::Instruction;
 
-/// How the network looks to the filter.
+/// Network as the filter sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketRule {
-    /// A network namespace of its own: internet sockets reach nothing but its loopback.
+    /// Network namespace of its own: internet sockets reach nothing but its loopback.
     OwnNetwork,
     /// No namespace and the network blocked: no internet socket at all.
     NoInternet,
     /// TCP only, ports judged by Landlock.
     TcpOnly,
-    /// The host's network.
+    /// Network of the host.
     Open,
 }
 
-/// The families of calls that are not decided here but put to the supervisor.
+/// Families of calls that are not decided here but by the supervisor.
 #[allow(clippy::struct_excessive_bools, reason = "one switch per family of calls")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mediated {
-    /// Opening files, and changing the folder that relative names start from.
+    /// Opening files, and changing the working directory.
     pub opens: bool,
     /// Connecting a socket, to a path or an address.
     pub connects: bool,
@@ -35,11 +36,11 @@ pub struct Mediated {
     pub listens: bool,
     /// Changing owners, modes, times and attributes.
     pub metadata: bool,
-    /// Renaming, where a copy stands that cannot be renamed onto.
+    /// Renaming, where a copy is mounted that cannot be renamed onto.
     pub renames: bool,
-    /// Starting programs and changing what is in a folder: only to be recorded, the kernel judges them.
+    /// Starting programs and changing directories: only recorded, the kernel judges them.
     pub changes: bool,
-    /// Watching files and folders by inotify.
+    /// Watching files and directories with inotify.
     pub watches: bool,
 }
 
@@ -49,19 +50,19 @@ impl Mediated {
     }
 }
 
-/// What the filter has to close because no namespace does.
+/// Settings of the filter: what it has to close because no namespace does.
 #[allow(clippy::struct_excessive_bools, reason = "one switch for each thing that is closed otherwise or not")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilterSpec {
     pub(super) sockets: SocketRule,
-    /// Others' processes are out of sight, so calls that name a process need no check.
+    /// Whether processes outside are invisible, so that calls that name a process need no check.
     pub(super) pid_namespace: bool,
     pub(super) ipc_namespace: bool,
-    /// Path sockets are masked, or connecting is mediated; without that no unix socket may be made at all.
+    /// Whether path sockets are masked or connecting is mediated; without that no unix socket may be made at all.
     pub(super) unix_sockets: bool,
-    /// Files without a name or place can be made (memfd): memory that no process shows.
+    /// Whether anonymous files (memfd) can be made: memory that no process shows.
     pub(super) memfd: bool,
-    /// Files can be watched (inotify), whoever judges that.
+    /// Whether files can be watched (inotify), mediated or not.
     pub(super) watches: bool,
     pub(super) mediated: Mediated,
 }
@@ -69,7 +70,7 @@ pub(super) struct FilterSpec {
 const EPERM: Action = Action::Errno(libc::EPERM);
 const ENOSYS: Action = Action::Errno(libc::ENOSYS);
 
-/// Assemble the program.
+/// Assembles the program.
 pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
     let mut rules = rules(spec);
     rules.sort_by_key(|(nr, _)| *nr);
@@ -84,14 +85,14 @@ pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
         .into_program()
 }
 
-/// A program that decides nothing.
+/// Program that allows everything.
 pub(super) fn allow_all() -> Vec<Instruction> {
     allow().into_program()
 }
 
 type Rules = Vec<(u32, Block)>;
 
-/// Every call that is not simply allowed, with what decides about it.
+/// Rules for every call that is not simply allowed.
 fn rules(spec: FilterSpec) -> Rules {
     let always = |list: &[libc::c_long], action| -> Rules {
         list.iter().map(|nr| (number(*nr), Block::new().ret(action))).collect()
@@ -119,7 +120,7 @@ fn rules(spec: FilterSpec) -> Rules {
     rules
 }
 
-/// What the supervisor decides. `O_PATH` opens nothing that Landlock or anybody else would refuse.
+/// Rules for calls that the supervisor decides. `O_PATH` opens nothing that Landlock or the supervisor would refuse.
 fn mediated(families: Mediated) -> Rules {
     let notify = || Block::new().ret(Action::Notify);
     let every = |list: &[libc::c_long]| -> Rules { list.iter().map(|nr| (number(*nr), notify())).collect() };
@@ -157,12 +158,12 @@ fn mediated(families: Mediated) -> Rules {
     }
     if families.changes {
         rules.extend(every(calls::CHANGES));
-        // The launcher starts the command this way, before anybody answers.
+        // The launcher starts the command this way, before the supervisor answers.
         let start = Block::new().load_arg(0, u32::MAX).when(calls::AT_FDCWD, allow()).then(notify());
         rules.push((number(libc::SYS_execveat), start));
     }
     if families.any() {
-        // The kernel allows one listener; a program that wants its own is told why it cannot have it.
+        // The kernel allows one listener; a program that wants its own is told why it cannot have one.
         let own = Block::new().load_arg(1, u32::MAX).when_any(calls::NEW_LISTENER, notify()).then(allow());
         rules.push((number(libc::SYS_seccomp), own));
     }
@@ -181,7 +182,7 @@ fn refuse() -> Block {
     Block::new().ret(EPERM)
 }
 
-/// New namespaces would give back the capabilities that were dropped.
+/// Rules against new namespaces, which would give back the capabilities that were dropped.
 fn namespaces() -> Rules {
     let clone = Block::new().load_arg(0, u32::MAX).when_any(calls::CLONE_NEW, refuse()).then(allow());
     let unshare = Block::new()
@@ -191,17 +192,17 @@ fn namespaces() -> Rules {
     vec![(number(libc::SYS_clone), clone), (number(libc::SYS_unshare), unshare)]
 }
 
-/// Init has the command's uid, which is all the kernel asks for: without descriptors it could not even poll. (Its
-/// scheduling is safe: there the kernel compares capabilities too.)
+/// Rule that protects init's limits. Init has the command's uid, which is all the kernel checks: without descriptors it
+/// could not even poll. (Its scheduling is safe: there the kernel compares capabilities too.)
 fn limits_of_init() -> (u32, Block) {
     let set = Block::new().when_nonzero_64(2, EPERM).then(allow());
     (number(libc::SYS_prlimit64), Block::new().load_arg(0, u32::MAX).when(1, set).then(allow()))
 }
 
-/// Limits, scheduling and priorities of anybody but the caller, where others can be named.
+/// Rules for limits, scheduling and priorities of other processes, where they can be named.
 fn other_processes() -> Rules {
     let self_only = |arg| Block::new().load_arg(arg, u32::MAX).unless(0, EPERM).then(allow());
-    // Reading another's limits (a null new limit) is harmless.
+    // Reading the limits of another process (a null new limit) is harmless.
     let prlimit = Block::new().load_arg(0, u32::MAX).when(0, allow()).when_nonzero_64(2, EPERM).then(allow());
     let whose = |process: u32| {
         Block::new()
@@ -220,14 +221,14 @@ fn other_processes() -> Rules {
     rules
 }
 
-/// ioctl requests, fcntl commands and prctl options that reach further than their descriptor.
+/// Rules for ioctl requests, fcntl commands and prctl options that reach further than their descriptor.
 fn by_argument(sockets: SocketRule) -> Rules {
     let mut ioctl = Block::new().load_arg(1, u32::MAX);
     for request in calls::IOCTLS {
         ioctl = ioctl.when(*request, refuse());
     }
     if sockets == SocketRule::NoInternet {
-        // A unix socket would tell of the host's interfaces, too.
+        // A unix socket would reveal the host's interfaces, too.
         let (first, last) = calls::INTERFACES;
         ioctl = ioctl.when_at_least(last + 1, allow()).when_at_least(first, refuse());
     }
@@ -236,7 +237,7 @@ fn by_argument(sockets: SocketRule) -> Rules {
         .when(number(libc::F_SETLEASE.into()), refuse())
         .when(number(libc::F_NOTIFY.into()), refuse())
         .then(allow());
-    // Answered "done" without doing it: a non-dumpable child could not be looked at by its supervisor.
+    // Answered with success without doing it: the supervisor could not inspect a non-dumpable child.
     let dumpable =
         Block::new().load_arg(1, u32::MAX).when(0, Block::new().ret(Action::Errno(0))).then(allow());
     let prctl =
@@ -287,7 +288,7 @@ fn detours() -> Block {
 
 const TYPE_MASK: u32 = 0xf;
 
-/// Streams only: a datagram socket can send to any path without connecting.
+/// Rule for unix sockets: streams only, since a datagram socket can send to any path without connecting.
 fn unix(may_exist: bool) -> Block {
     if !may_exist {
         return refuse();
@@ -299,8 +300,8 @@ fn unix(may_exist: bool) -> Block {
         .then(refuse())
 }
 
-/// Pairs of every type. One of datagrams can send to any path, too: where the supervisor connects sockets, it makes a
-/// pair that cannot; where paths are masked, they are closed to it as to a stream.
+/// Rule for socket pairs of every type. A datagram pair can send to any path, too: where the supervisor connects
+/// sockets, it makes a pair that cannot; where paths are masked, they are closed to it as to a stream.
 fn pair(spec: FilterSpec) -> Block {
     let datagrams = if spec.mediated.connects {
         Block::new().ret(Action::Notify)
@@ -342,9 +343,9 @@ fn internet(rule: SocketRule) -> Block {
     block.then(refuse())
 }
 
-/// The routing family, which name lookups and interface lists use; changing anything needs capabilities. Of a network that
-/// is neither the command's own nor open to it, it would tell the addresses. Libraries do without it where it does not
-/// exist.
+/// Rule for netlink: only the routing family, which name lookups and interface lists use; changing anything needs
+/// capabilities. In a network that is neither the command's own nor open to it, it would reveal the addresses.
+/// Libraries do without it where it does not exist.
 fn netlink(rule: SocketRule) -> Block {
     if !matches!(rule, SocketRule::OwnNetwork | SocketRule::Open) {
         return Block::new().ret(ENOSYS);

@@ -125,7 +125,7 @@ fn pairs_of_datagrams_are_closed_where_paths_are_not() {
 fn watches_are_judged_or_closed() {
     let watch = |spec| ask(spec, libc::SYS_inotify_add_watch, [0; 6]);
     assert_eq!(watch(FilterSpec { mediated: EVERYTHING, ..NAMESPACED }), Action::Notify.code());
-    assert_eq!(watch(NAMESPACED), ALLOW, "nobody there to judge it");
+    assert_eq!(watch(NAMESPACED), ALLOW, "no supervisor to judge it");
     assert_eq!(watch(BARE), errno(libc::EACCES));
 }
 
@@ -234,7 +234,7 @@ fn every_table_fits_its_jumps() {
                 ipc_namespace: bits & 2 != 0,
                 unix_sockets: bits & 4 != 0,
                 memfd: bits & 2 != 0,
-                // A supervisor judges it, or it is closed for want of one.
+                // Mediated by a supervisor, or closed without one.
                 watches: bits & 1 != 0,
                 mediated: if bits & 1 != 0 { EVERYTHING } else { NOTHING },
             };

@@ -92,7 +92,7 @@ fn times_and_owners_are_set_as_asked() {
     let folder = File::open(it.lab.path("own")).unwrap();
     let now = it.call(libc::SYS_utimensat, &[word(folder.as_raw_fd()), 0, 0, 0]);
     assert_eq!(now, Outcome::Value(0), "a descriptor without a path");
-    // A link is changed itself where it is not to be followed, and judged by its own place.
+    // A link that is not followed is changed itself, and judged by its own path.
     symlink(it.lab.path("outside/file"), it.lab.path("own/link")).unwrap();
     let link = c_path(&it.lab.path("own/link"));
     assert!(set(&link, 0).is_refused());
@@ -130,7 +130,7 @@ fn attributes_are_set_and_removed_where_writing_is_granted() {
     };
     let own = it.lab.path("own/file");
     if set(&own, 3, true) == Outcome::Errno(libc::EOPNOTSUPP) {
-        // A file system without attributes: there is nothing to see.
+        // A file system without attributes: nothing to test.
         return;
     }
     let mut got = [0; 8];
@@ -140,7 +140,7 @@ fn attributes_are_set_and_removed_where_writing_is_granted() {
     assert_eq!(remove(&own), Outcome::Value(0));
     assert_eq!(remove(&own), Outcome::Errno(libc::ENODATA));
     assert!(remove(&it.lab.path("read/file")).is_refused());
-    // A link that is not followed stays what is changed: its file does not get the attribute.
+    // With a link that is not followed, the file it points to does not get the attribute.
     symlink(it.lab.path("outside/file"), it.lab.path("own/link")).unwrap();
     assert_eq!(set(&it.lab.path("own/link"), 3, false), Outcome::Errno(libc::EPERM));
     let outside = rustix::fs::getxattr(it.lab.path("outside/file"), c"user.nono", &mut got[..]);

@@ -9,7 +9,7 @@ use nono_policy::{CapabilitySource, FsCapability};
 use super::super::testing::{Lab, Outcome, address, call, call_while, word};
 use super::*;
 
-/// A socket of this process: stream sockets are made in no other way without `unsafe`.
+/// Unconnected socket of this process: stream sockets cannot be made in another way without `unsafe`.
 fn unconnected(domain: &str) -> OwnedFd {
     let (family, kind) = match domain {
         "unix" => (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM),
@@ -80,7 +80,7 @@ fn sockets_of_the_sandbox_are_connected() {
     let scene = lab.scene();
     assert_eq!(dial_path(&scene, &lab.path("own/door")), Outcome::Value(0));
     assert_eq!(visits(&door), 1);
-    // By another name it is the same; by the same name another is not.
+    // Under another name it is the same socket; under the same name another is not.
     std::fs::rename(lab.path("own/door"), lab.path("own/moved")).unwrap();
     assert_eq!(dial_path(&scene, &lab.path("own/moved")), Outcome::Value(0));
     let other = UnixListener::bind(lab.path("own/door")).unwrap();
@@ -98,7 +98,7 @@ fn a_granted_socket_is_the_one_that_was_granted() {
         let scene = lab.scene();
         assert_eq!(dial_path(&scene, &lab.path(place)), Outcome::Value(0));
         assert_eq!(visits(&door), 1);
-        // A service that starts again is meant too, unless the command could have put something in its place.
+        // A restarted service is granted too, unless the command could have replaced it.
         std::fs::remove_file(lab.path(place)).unwrap();
         let again = UnixListener::bind(lab.path(place)).unwrap();
         let outcome = dial_path(&scene, &lab.path(place));
@@ -137,7 +137,7 @@ fn broken_arguments_are_answered_as_the_kernel_would() {
         let long = [to.clone(), vec![b'x'; 200]].concat();
         assert_eq!(dial(raw, address(&long), length), Outcome::Errno(libc::EINVAL), "{length}");
     }
-    // The kernel does not look at what is above 32 bits, nor do we.
+    // The kernel ignores the bits above 32, and so does this code.
     assert_eq!(dial(raw | 1 << 32, address(&to), 4 | 1 << 32), Outcome::Errno(libc::ENOENT));
 }
 
@@ -180,7 +180,7 @@ fn ports_are_opened_on_loopback_alone() {
     assert_eq!(dial4(&v4([127, 0, 0, 1], port)), Outcome::Value(0));
     assert_eq!(dial4(&v4([127, 9, 9, 9], port)), Outcome::Value(0));
     assert_eq!(dial6(&v6("::ffff:127.0.0.1", port)), Outcome::Value(0));
-    assert_eq!(dial6(&v6("::1", port)), Outcome::Errno(libc::ECONNREFUSED), "allowed, but nobody is there");
+    assert_eq!(dial6(&v6("::1", port)), Outcome::Errno(libc::ECONNREFUSED), "allowed, but nothing listens");
     for refused in [
         dial4(&v4([127, 0, 0, 1], port ^ 1)),
         dial4(&v4([0, 0, 0, 0], port)),
@@ -248,13 +248,13 @@ fn a_filtered_network_is_one_address_with_one_port() {
     let scene = lab.scene();
     let dial4 = |to: &[u8]| dial(&scene, &unconnected("inet"), to);
     let dial6 = |to: &[u8]| dial(&scene, &unconnected("inet6"), to);
-    assert!(dial4(&v4([127, 0, 0, 1], port)).is_refused(), "before anybody said where it is");
+    assert!(dial4(&v4([127, 0, 0, 1], port)).is_refused(), "before its address is set");
     scene.set_proxy(Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)));
     scene.set_proxy(Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port ^ 1)));
     assert_eq!(dial4(&v4([127, 0, 0, 1], port)), Outcome::Value(0));
     assert_eq!(dial6(&v6("::ffff:127.0.0.1", port)), Outcome::Value(0));
     let nobody = Outcome::Errno(libc::ECONNREFUSED);
-    assert_eq!(dial4(&v4([127, 9, 9, 9], other)), nobody, "a granted port, but nobody is there");
+    assert_eq!(dial4(&v4([127, 9, 9, 9], other)), nobody, "a granted port, but nothing listens");
     for (refused, to) in [
         (dial4(&v4([127, 0, 0, 2], port)), port),
         (dial4(&v4([127, 0, 0, 1], port ^ 1)), port ^ 1),
