@@ -216,7 +216,7 @@ def test_a_restore_is_never_left_half_done(tmp_path: Path, how: signal.Signals) 
         elif told == []:
             continue
         else:
-            assert rest == [] and told == ["a restore that was cut off has been completed"]
+            assert rest == [] and told == ["completed an interrupted restore"]
         assert left == []
         assert {(root / f"{number}").read_text() for number in range(files)} == {"old"}
         return

@@ -1,4 +1,4 @@
-//! What there is, what was removed, what was found.
+//! Reports: status, pruning, verification, forgetting, import.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(super) struct CheckpointProject {
     workdir: Place,
     /// How many checkpoints it has.
     checkpoints: u64,
-    /// When somebody worked in it last: ISO 8601, UTC.
+    /// Time of the last work in it: ISO 8601, UTC.
     last_touch: String,
     /// "live", or "orphan" if its folder is gone.
     state: &'static str,
@@ -98,7 +98,7 @@ pub(super) struct CheckpointStatus {
     /// Folders whose first checkpoint failed, as (path, why, time).
     #[pyo3(get)]
     unprotected: Vec<(Place, String, String)>,
-    /// What cannot be read.
+    /// Projects that cannot be read.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -158,13 +158,13 @@ pub(super) struct PruneReport {
     /// Nothing was touched.
     #[pyo3(get)]
     dry_run: bool,
-    /// Projects, and the checkpoints that went.
+    /// Projects, each with the checkpoints that were removed.
     #[pyo3(get)]
     removed: Vec<(Place, Vec<Checkpoint>)>,
-    /// Projects that went with all that was known of them.
+    /// Projects that were removed completely.
     #[pyo3(get)]
     projects_removed: Vec<Place>,
-    /// Archives of superseded formats that went, as (name, bytes).
+    /// Archives of superseded formats that were removed, as (name, bytes).
     #[pyo3(get)]
     legacy: Vec<(String, u64)>,
     /// What checkpoints took before.
@@ -173,7 +173,7 @@ pub(super) struct PruneReport {
     /// What they take now.
     #[pyo3(get)]
     bytes_after: u64,
-    /// It is still too much: what is left is pinned, named, or the newest of its project.
+    /// Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project.
     #[pyo3(get)]
     over_budget: bool,
     /// What could not be removed, and why.
@@ -218,29 +218,29 @@ impl PruneReport {
     }
 }
 
-/// What a check of all that checkpoints need found.
+/// Result of verifying checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointVerification {
-    /// Everything is as it was.
+    /// Whether everything is intact.
     #[pyo3(get)]
     good: bool,
-    /// Projects that were looked at.
+    /// Number of projects checked.
     #[pyo3(get)]
     projects: u64,
-    /// Checkpoints that were looked at.
+    /// Number of checkpoints checked.
     #[pyo3(get)]
     checkpoints: u64,
-    /// Contents that were read.
+    /// Number of contents read.
     #[pyo3(get)]
     objects: u64,
-    /// And their bytes.
+    /// Number of bytes read.
     #[pyo3(get)]
     bytes: u64,
     /// Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost).
     #[pyo3(get)]
     lost: Vec<(Place, Checkpoint, Vec<Place>)>,
-    /// What else is wrong.
+    /// Other problems.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -292,7 +292,7 @@ pub(super) struct ForgetReport {
     /// The path, absolute.
     #[pyo3(get)]
     path: Place,
-    /// Checkpoints that have it; only told by a dry run.
+    /// Checkpoints that have it; only in a dry run.
     #[pyo3(get)]
     checkpoints: Vec<Checkpoint>,
     /// Checkpoints, and other snapshots of the project, that had it.
@@ -364,20 +364,20 @@ impl ForgetReport {
     }
 }
 
-/// What was taken over from another tool, and what was not.
+/// Result of an import from another tool.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct ImportReport {
     /// Folders whose checkpoints were found, with how many are new.
     #[pyo3(get)]
     projects: Vec<(Place, u64)>,
-    /// The ids of the new ones.
+    /// Ids of the imported checkpoints.
     #[pyo3(get)]
     checkpoints: Vec<String>,
     /// How many were imported before.
     #[pyo3(get)]
     known: u64,
-    /// What could not be taken, as (what, why).
+    /// Checkpoints that could not be imported, as (what, why).
     #[pyo3(get)]
     skipped: Vec<(String, String)>,
     shape: Value,

@@ -1,4 +1,4 @@
-//! Checkpoints, and what came of wanting one.
+//! Checkpoints, and results of taking one.
 
 use std::path::{Path, PathBuf};
 
@@ -41,15 +41,15 @@ pub(super) fn places(paths: &[PathBuf]) -> Vec<Place> {
     paths.iter().cloned().map(Place).collect()
 }
 
-/// What the step after a checkpoint changed: from it to the next one; for the newest, to what the agent left.
+/// Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call.
 #[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(super) struct CheckpointStats {
-    /// Files that differ.
+    /// Number of files that differ.
     files: u64,
-    /// Lines that came.
+    /// Number of lines added.
     insertions: u64,
-    /// Lines that went.
+    /// Number of lines removed.
     deletions: u64,
 }
 
@@ -73,14 +73,14 @@ impl CheckpointStats {
     }
 }
 
-/// One state of a project that is kept. Equal to another one of the same id.
+/// A stored state of a project. Checkpoints with the same id are equal.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
     pub(super) value: nono::checkpoints::Checkpoint,
-    /// In the list that it comes from.
+    /// Number in the list that it comes from.
     pub(super) number: Option<usize>,
-    /// In that list: the project was put back to it, and no work began since.
+    /// Whether the project was restored to it and no work began since, according to that list.
     pub(super) here: bool,
 }
 
@@ -103,7 +103,7 @@ impl Checkpoint {
 
 #[pymethods]
 impl Checkpoint {
-    /// Its lasting name: twelve hexadecimal digits.
+    /// Its permanent id: twelve hexadecimal digits.
     #[getter]
     fn id(&self) -> &str {
         self.value.id.as_str()
@@ -115,7 +115,7 @@ impl Checkpoint {
         self.value.id.short()
     }
 
-    /// Whether the project was put back to it, and no work began since; False if it comes from no list.
+    /// Whether the project was restored to it and no work began since; False if it comes from no list.
     #[getter]
     fn here(&self) -> bool {
         self.here
@@ -133,7 +133,7 @@ impl Checkpoint {
         &self.value.time
     }
 
-    /// What it was taken for, in somebody's words.
+    /// The reason it was taken for. Untrusted text.
     #[getter]
     fn reason(&self) -> &str {
         &self.value.reason
@@ -230,7 +230,7 @@ impl Checkpoint {
     }
 }
 
-/// What came of wanting a checkpoint. A failure is one of the answers: an agent's work goes on.
+/// Result of requesting a checkpoint. A failure is one of them: an agent's work goes on.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointResult {
@@ -258,7 +258,7 @@ impl CheckpointResult {
         match ensured {
             Ensured::Taken { project, checkpoint, coverage } => {
                 result.project = Place(project);
-                // By the names that the project has: there are no others here.
+                // Tracked paths have no other names here.
                 result.coverage = Some(Coverage::new(coverage, &Names::default()));
                 result.checkpoint_id = Some(checkpoint.id.to_string());
                 result.checkpoint = Some(checkpoint.into());
@@ -282,7 +282,7 @@ impl CheckpointResult {
         result
     }
 
-    /// It could not even be tried.
+    /// Result for a checkpoint that could not even be tried.
     pub(super) fn refused(dir: &Path, error: PyErr) -> CheckpointResult {
         let why = error.to_string();
         CheckpointResult {
@@ -296,7 +296,7 @@ impl CheckpointResult {
         }
     }
 
-    /// Checkpoints are not taken at all.
+    /// Whether checkpoints are off.
     pub(super) fn is_off(&self) -> bool {
         self.is("skipped") && self.checkpoint_id.is_none()
     }
@@ -314,19 +314,19 @@ impl CheckpointResult {
         self.shape["result"].as_str().unwrap_or_default()
     }
 
-    /// One was taken now.
+    /// Whether one was taken now.
     #[getter]
     fn taken(&self) -> bool {
         self.is("taken")
     }
 
-    /// There was no need for one; `why` says which.
+    /// Whether none was needed; `why` has the reason.
     #[getter]
     fn skipped(&self) -> bool {
         self.is("skipped")
     }
 
-    /// There is no protection; `why` and `error` say why not.
+    /// Whether it failed, so that there is no protection; `why` and `error` have the reason.
     #[getter]
     fn failed(&self) -> bool {
         self.is("failed")

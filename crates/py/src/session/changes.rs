@@ -1,4 +1,4 @@
-//! What a session changed.
+//! Changes of a session.
 
 use nono::rollback::{ChangeSet, Item, ItemKind};
 use pyo3::exceptions::PyIndexError;
@@ -96,7 +96,7 @@ impl SessionChanges {
             usize::try_from(index).ok()
         };
         let item = at.and_then(|at| self.set.items.get(at));
-        let item = item.ok_or_else(|| PyIndexError::new_err("there are fewer changes"))?;
+        let item = item.ok_or_else(|| PyIndexError::new_err("index out of range"))?;
         Ok(SessionChange { item: item.clone() })
     }
 

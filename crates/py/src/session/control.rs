@@ -1,4 +1,4 @@
-//! Sessions that run now.
+//! Running sessions.
 
 use nono::control::{self, Running};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::{error, host, plain};
 use crate::long::{Watch, long};
 use crate::paths;
 
-/// A session that runs now, started by anybody of this user.
+/// A running session, started by any process of this user.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct RunningSession {
@@ -85,7 +85,7 @@ pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> 
     })?;
     for problem in problems {
         let warn = py.import("warnings")?.getattr("warn")?;
-        warn.call1((format!("a running session cannot be read: {problem}"),))?;
+        warn.call1((format!("cannot read a running session: {problem}"),))?;
     }
     Ok(sessions.into_iter().map(|running| RunningSession { running }).collect())
 }

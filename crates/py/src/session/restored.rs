@@ -1,4 +1,4 @@
-//! What a restore of a session came to.
+//! Result of a restore of a session.
 
 use nono::rollback::{Done, Plan, json};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ pub(super) enum Outcome {
     Done(Done),
 }
 
-/// What a restore did, or would do.
+/// Result or plan of a restore.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct RollbackReport {

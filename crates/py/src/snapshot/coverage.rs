@@ -1,4 +1,4 @@
-//! What a snapshot holds and does not hold.
+//! Coverage of a snapshot.
 
 use nono::snapshot as engine;
 use nono::snapshot::{LeftOut, Note};

@@ -31,7 +31,7 @@ impl SnapshotManifest {
         SnapshotManifest { manifest: Arc::new(manifest), names: Arc::clone(names) }
     }
 
-    /// The paths of some entries with something about each, read without the interpreter.
+    /// Paths of selected entries with a value for each, read without the interpreter.
     fn list<T: Send>(
         &self,
         py: Python<'_>,
@@ -51,7 +51,7 @@ impl SnapshotManifest {
     }
 }
 
-/// Paths one after the other in one piece of memory.
+/// Paths in one contiguous buffer.
 struct Listed<T> {
     text: Vec<u8>,
     entries: Vec<(Range<usize>, T)>,
@@ -73,7 +73,7 @@ impl<T> Listed<T> {
     }
 }
 
-/// Nothing for a regular file, a directory or a link.
+/// Kind of a special file; `None` for a regular file, a directory or a link.
 fn special(entry: &Entry) -> Option<&'static str> {
     match FileKind::of(&entry.kind) {
         FileKind::File | FileKind::Directory | FileKind::Symlink => None,

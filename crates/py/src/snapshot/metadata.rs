@@ -14,7 +14,7 @@ use crate::error::Raise;
 use crate::many::many;
 use crate::paths::{self, PathArg};
 
-/// What is known about a session besides its snapshots.
+/// Data about a session beside its snapshots.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SessionMetadata {
@@ -153,7 +153,7 @@ impl SessionMetadata {
         self.lock().audit_event_count
     }
 
-    /// What that log came to: a dict of hash_algorithm, event_count, chain_head and merkle_root, or None.
+    /// The digests of that log: a dict of hash_algorithm, event_count, chain_head and merkle_root, or None.
     #[getter]
     fn audit_integrity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(integrity) = self.lock().audit_integrity.clone() else { return Ok(None) };
@@ -165,7 +165,7 @@ impl SessionMetadata {
         Ok(Some(dict))
     }
 
-    /// Who vouches for that log: a dict of predicate_type, key_id, public_key and bundle_filename, or None.
+    /// The signature of that log: a dict of predicate_type, key_id, public_key and bundle_filename, or None.
     #[getter]
     fn audit_attestation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(attestation) = self.lock().audit_attestation.clone() else { return Ok(None) };
