@@ -1,5 +1,5 @@
-//! What answering trapped calls costs, beside a program without a sandbox and beside the least that trapping can cost:
-//! `reference/notify_loop.c`, which lets every open pass unseen.
+//! Cost of answering trapped calls, compared with a program without a sandbox and with the minimum cost of trapping:
+//! `reference/notify_loop.c`, which lets every open pass.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -52,7 +52,7 @@ struct Bench<'a> {
     options: &'a Options,
 }
 
-/// How a program is run.
+/// Way in which a program is run.
 #[derive(Clone, Copy)]
 enum Way {
     Bare,
@@ -255,7 +255,7 @@ pub(crate) fn call_at(note: &Path, wanted: &Path) {
     let _ = fs::File::open(wanted);
 }
 
-/// So many megabytes of text.
+/// Prints this many megabytes of text.
 pub(crate) fn spew(megabytes: usize) {
     let line = [b"0123456789 abcdefghijklmnopqrstuvwxyz".repeat(2), b"\r\n".to_vec()].concat();
     let block = line.repeat(1 + 65536 / line.len());
@@ -263,9 +263,9 @@ pub(crate) fn spew(megabytes: usize) {
     let mut left = megabytes * 1_000_000;
     while left > 0 {
         let part = &block[..block.len().min(left)];
-        out.write_all(part).expect("somebody reads");
+        out.write_all(part).expect("the output is read");
         left -= part.len();
     }
-    out.write_all(b"\r\nthat was all\r\n").expect("somebody reads");
-    out.flush().expect("somebody reads");
+    out.write_all(b"\r\nthat was all\r\n").expect("the output is read");
+    out.flush().expect("the output is read");
 }

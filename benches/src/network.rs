@@ -1,5 +1,5 @@
-//! What the filtered network costs, beside `tinyproxy`: the same client and the same server, through the one from inside
-//! the sandbox, and through the other without any.
+//! Cost of the filtered network, compared with `tinyproxy`: the same client and server, through nono's proxy from
+//! inside the sandbox, and through `tinyproxy` without a sandbox.
 
 mod client;
 mod server;

@@ -1,5 +1,5 @@
-//! What snapshots cost: beside `cp -a`, `git add -A`, `find -printf` and reading every file, on the Linux 6.1 source
-//! (`--quick`: on generated files), with warm caches, on tmpfs and on a disk.
+//! Cost of snapshots, compared with `cp -a`, `git add -A`, `find -printf` and reading every file, on the Linux 6.1
+//! source (`--quick`: on generated files), with warm caches, on tmpfs and on a disk.
 
 mod child;
 pub(crate) mod ground;

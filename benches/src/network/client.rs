@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use crate::measure::median;
 
-/// What a client does.
+/// Load that a client generates.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) tunnel: bool,
     pub(crate) connections: usize,
-    /// In all.
+    /// Total number of requests.
     pub(crate) requests: usize,
-    /// Of each answer.
+    /// Size of each response.
     pub(crate) bytes: usize,
 }
 
@@ -30,7 +30,7 @@ impl Load {
     }
 }
 
-/// What came of it.
+/// Result of a client.
 pub(crate) struct Told {
     pub(crate) seconds: f64,
     pub(crate) errors: u64,
@@ -87,7 +87,7 @@ pub(crate) fn client(args: &[PathBuf]) {
     let errors = results.iter().flatten().filter(|time| time.is_none()).count();
     let middle = if times.is_empty() { 0.0 } else { median(times) };
     println!("{seconds} {errors} {middle}");
-    // Until somebody has looked at the processes around.
+    // Wait until the parent has measured the processes.
     std::io::stdin().read_to_end(&mut Vec::new()).expect("the end of the input");
 }
 

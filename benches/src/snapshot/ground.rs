@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::world::UID;
 
-/// The same everywhere.
+/// Tools shared by all file systems.
 #[derive(Clone)]
 pub(crate) struct Tools {
     /// This program, where the ordinary user can run it.
@@ -87,7 +87,7 @@ impl Ground {
         begin.elapsed().as_secs_f64() * 1e3
     }
 
-    /// What was written before is on its way to the disk no longer, whoever wrote it.
+    /// Waits until everything written before, by any process, is on the disk.
     pub(crate) fn calm(&self) {
         if self.tools.calm {
             self.sync();

@@ -61,7 +61,7 @@ def test_other_threads_go_on(tmp_path: Path, big: Path) -> None:
             work()
             return (counter.count - before) / (time.perf_counter() - begin)
 
-    # What a thread counts to when nobody wants the interpreter.
+    # Rate of a thread while no other uses the interpreter.
     free = rate(lambda: time.sleep(0.3))
     assert rate(manager.create_baseline) > free / 10
     (big / "0" / "0").write_text("changed")
@@ -124,7 +124,7 @@ from nono_py import SnapshotManager
 session, root, operation = sys.argv[1:]
 manager = SnapshotManager(session, [root])
 def progress(done, total):
-    # It has begun: whoever started this may interrupt it now.
+    # The work has begun: the parent may interrupt it now.
     print("working", flush=True)
 try:
     print("begin", flush=True)

@@ -41,5 +41,5 @@ def _changes(checkpoint: Checkpoint) -> str:
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    # Whatever steers a reader's eye is shown as what it is.
+    # Control and formatting characters are shown as escapes.
     return escape("".join(char if char.isprintable() else ascii(char)[1:-1] for char in text))

@@ -76,7 +76,7 @@ class RunOptions(TypedDict, total=False):
     listen_port: Sequence[int]
     """Listen by TCP on these ports."""
     credential: Sequence[str]
-    """``NAME[=SOURCE]``: put this credential into requests to its service, and give the command a dummy."""
+    """``NAME[=SOURCE]``: insert this credential into requests to its service, and give the command a placeholder."""
     upstream_proxy: str | None
     """Reach hosts through this proxy, ``HOST:PORT``."""
     profile: StrPath | None
@@ -135,15 +135,15 @@ class RunOptions(TypedDict, total=False):
     max_memory: int | None
     """End it when all its processes together use this much: exit code 137."""
     max_procs: int | None
-    """At most so many processes and threads."""
+    """Maximum number of processes and threads."""
     max_file_size: int | None
-    """No file grows beyond this."""
+    """Maximum size of a file."""
     name: str | None
     """A name for this session."""
     diagnostics: bool
-    """Listen to its errors, to explain them; True by default."""
+    """Read its standard error, to explain failures; True by default."""
     capture_output: bool
-    """Keep what it says in the report, instead of letting it speak where this process does."""
+    """Capture its output in the report, instead of passing it on to this process's own."""
     stdin: bytes | None
     """What it can read; None: what this process can."""
     max_output: int | None
@@ -155,7 +155,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def run(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> SessionReport:
-    """Run a command in a sandbox under supervision, as ``nono run`` does, and return what it came to.
+    """Run a command in a sandbox under supervision, as ``nono run`` does, and return its report.
 
         report = nono.run(["make", "test"], allow=["."], rollback=True, capture_output=True)
         if not report.ok:
@@ -186,7 +186,7 @@ def resolve(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> dict[s
 
 
 class Session:
-    """A supervised run as an object: started by ``run()``, and afterwards the way back from what it did.
+    """A supervised run as an object: started by ``run()``, and afterwards able to restore what it changed.
 
         with nono.Session(["agent"], allow=["."], rollback=True) as session:
             report = session.run()
@@ -194,7 +194,7 @@ class Session:
                 session.restore()
 
     As a context manager: an exception in the block after the run puts everything back that the run changed, if it was
-    tracked; what somebody else changed since is kept.
+    tracked; changes by others since then are kept.
     """
 
     def __init__(self, command: Sequence[StrPath], **options: Unpack[RunOptions]) -> None:
@@ -216,7 +216,7 @@ class Session:
 
     @property
     def report(self) -> SessionReport:
-        """What it came to; also after a ``KeyboardInterrupt``."""
+        """The report of the run; also after a ``KeyboardInterrupt``."""
         if self._report is None:
             raise SessionError("this session has not run")
         return self._report
@@ -229,7 +229,7 @@ class Session:
     def rollback(self) -> RollbackSession:
         """The session as it is stored, where the run was tracked."""
         if self.report.changes is None:
-            raise SessionError("this run was not tracked, so there is nothing to go back to: run it with rollback=True")
+            raise SessionError("this run was not tracked, so there is nothing to restore: run it with rollback=True")
         dest = self._options.get("rollback_dest")
         session_id = self.report.session_id
         if dest is None:
@@ -249,11 +249,11 @@ class Session:
     def restore(
         self, paths: Sequence[StrPath] | None = None, *, conflicts: Conflicts = "keep", dry_run: bool = False
     ) -> RollbackReport:
-        """Put back what was there before it ran: all of it, or only ``paths``."""
+        """Restore the state before it ran: all of it, or only ``paths``."""
         return self.rollback.restore(paths, conflicts=conflicts, dry_run=dry_run)
 
     def undo(self, *, dry_run: bool = False) -> RollbackReport:
-        """Take the last ``restore`` back."""
+        """Undo the last ``restore``."""
         return self.rollback.undo(dry_run=dry_run)
 
     def __enter__(self) -> Session:
@@ -288,7 +288,7 @@ def _checked(
 
 
 def _ask(approve: Approve, request: ApprovalRequest, reply: _ApprovalReply) -> None:
-    """Called by the native half: put a question, without waiting for the answer."""
+    """Called by the native module: start ``approve`` for a request, without waiting for the answer."""
 
     def put() -> None:
         try:

@@ -34,7 +34,7 @@ DenialCategory = Literal[
 class _Payload(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True)
 
-    # Left out of the record where they say nothing; all others are written as null.
+    # Left out of the record if empty; all others are written as null.
     _left_out: ClassVar[frozenset[str]] = frozenset()
 
     def to_wire(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ ApprovalDecision = Union[Literal["Granted", "Timeout"], _Denied]
 
 
 class CapabilityRequestPayload(_Payload):
-    """A path somebody asked for."""
+    """A request for a path."""
 
     request_id: str
     path: str
@@ -91,7 +91,7 @@ class AuditEntryPayload(_Payload):
 
 
 class UrlOpenRequestPayload(_Payload):
-    """A URL somebody asked to open."""
+    """A request to open a URL."""
 
     request_id: str
     url: str
