@@ -56,7 +56,7 @@ struct Bench<'a> {
 #[derive(Clone, Copy)]
 enum Way {
     Bare,
-    /// Under the reference.
+    /// Under the reference loop.
     Loop,
     /// `nono run`: no open is trapped.
     Run,
@@ -130,7 +130,7 @@ impl Bench<'_> {
         table.push(Row::times(&format!("{what} without --ask, to no sandbox"), bare, inside, "1.06"));
     }
 
-    /// From a call to the question on the screen, with a program that notes when it calls.
+    /// Time from a call to the prompt on the screen, with a program that notes when it calls.
     fn question(&self, table: &mut Table) {
         let (inside, outside) = (self.path("project"), self.path("home").join("letter"));
         fs::create_dir(&inside).expect("a folder");
@@ -212,7 +212,7 @@ impl Bench<'_> {
 struct Terminal(Child);
 
 impl Terminal {
-    /// Read until these bytes came.
+    /// Reads until these bytes have come.
     fn until(&mut self, wanted: &[u8]) {
         let stdout = self.0.stdout.as_mut().expect("piped");
         let (mut last, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
@@ -242,7 +242,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The same clock for all processes.
+/// Time of a clock that all processes share, in milliseconds.
 fn monotonic_ms() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6

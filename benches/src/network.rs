@@ -111,7 +111,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// In turn, and the medians by time.
+    /// Runs both in turn, and returns the medians by time.
     fn compare(&self, tiny: &Tiny, load: Load, rounds: usize) -> (Told, Told) {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
@@ -135,7 +135,7 @@ impl Bench {
         told(&mut command, None)
     }
 
-    /// From inside the sandbox.
+    /// Runs the client inside the sandbox.
     fn filtered(&self, load: Load) -> Told {
         let mut command = self.ground.command(self.ground.path("nono"));
         let host = format!("127.0.0.1:{}", self.server.port);

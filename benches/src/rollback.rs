@@ -127,7 +127,7 @@ impl Bench<'_> {
         ));
     }
 
-    /// From the start of `rollback review` to the first complete screen.
+    /// Time from the start of `rollback review` to the first complete screen.
     fn review(&self, table: &mut Table) {
         let count = if self.options.quick { QUICK_CHANGES } else { CHANGES };
         let tree = self.ground.path("changes");

@@ -20,7 +20,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// As this program's arguments. `proxy`: none, its address, or `env` for the variable.
+    /// Arguments of this program for the load. `proxy`: none, its address, or `env` for the variable.
     pub(crate) fn words(self, proxy: Option<&str>, port: u16) -> Vec<String> {
         let way = if self.tunnel { "tunnel" } else { "plain" };
         let numbers =
@@ -99,7 +99,7 @@ struct Way {
 }
 
 impl Way {
-    /// So many on one connection; the seconds of each, none where it failed.
+    /// Sends this many requests on one connection; returns the seconds of each, `None` for a failed one.
     fn fetch(&self, requests: usize) -> Vec<Option<f64>> {
         let Some(stream) = self.connect() else { return vec![None; requests] };
         let mut reader = BufReader::with_capacity(256 << 10, stream);
@@ -147,7 +147,7 @@ impl Way {
         Some(())
     }
 
-    /// What is before the `@` of the proxy's address.
+    /// Credentials before the `@` of the proxy's address.
     fn authorization(&self) -> String {
         let user = self.proxy.as_deref().and_then(|proxy| host(proxy).0);
         user.map_or_else(String::new, |user| {

@@ -14,7 +14,7 @@ use crate::world::UID;
 /// Tools shared by all file systems.
 #[derive(Clone)]
 pub(crate) struct Tools {
-    /// This program, where the ordinary user can run it.
+    /// Copy of this program that the ordinary user can run.
     pub(crate) helper: PathBuf,
     /// Wait for the disk before each measurement.
     pub(crate) calm: bool,
@@ -53,7 +53,7 @@ impl Ground {
         }
     }
 
-    /// As the ordinary user, in the folder.
+    /// Command of the ordinary user, in the folder.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path()).env("HOME", self.path("home")).env("LC_ALL", "C");
@@ -113,7 +113,7 @@ pub(crate) struct Session<'a> {
     pub(crate) dir: PathBuf,
 }
 
-/// What an operation printed.
+/// Output of an operation.
 pub(crate) struct Report(HashMap<String, String>);
 
 impl Report {

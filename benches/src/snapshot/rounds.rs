@@ -20,7 +20,7 @@ pub(crate) struct Rounds<'a> {
     session: Session<'a>,
     git: String,
     victims: Victims,
-    /// Of the first capture.
+    /// Times of the first capture.
     first: Vec<f64>,
     disk: f64,
     files: f64,
@@ -113,7 +113,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::times(&what, median(read), first, "-"));
     }
 
-    /// Once: git takes long.
+    /// Measures git once, since it takes long.
     fn first_git(&mut self) {
         self.progress("git, for the first time");
         self.ground.sh("git init --quiet --bare git");
@@ -212,7 +212,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::fact(&what, ours, "1 ms"));
     }
 
-    /// On the same store: one of the tree as it is known, one with some files changed.
+    /// Measures further sessions on the same store: one of the unchanged tree, one with some files changed.
     fn further_sessions(&mut self) {
         self.progress("further sessions");
         self.session.run("settle");

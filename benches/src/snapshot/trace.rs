@@ -36,8 +36,8 @@ pub(crate) fn opens(session: &Session<'_>, operation: &str) -> (usize, usize) {
     (opened().count(), opened().filter(|line| line.contains("\".gitignore\"")).count())
 }
 
-/// How long an operation took, and how long of that it waited for the disk to have what `counts` (a line of strace with
-/// the path in it) says; in milliseconds.
+/// Time of an operation, and the part of it spent waiting for the disk in calls that `counts` selects (by a line of
+/// strace with the path in it); in milliseconds.
 pub(crate) fn waits(session: &Session<'_>, operation: &str, counts: impl Fn(&str) -> bool) -> (f64, f64) {
     let syncs = format!("--trace={}", SYNCS.join(","));
     let flags = ["-y".to_owned(), "-T".to_owned(), "--seccomp-bpf".to_owned(), syncs];

@@ -1,8 +1,8 @@
 //! Folder of a project in nono's state, locked for one operation.
 //!
-//! It is a session folder of the snapshot engine with a few more files beside the record. The lock here is taken before
-//! the engine's own and covers a whole operation, so that the files match the record. Each project has its own lock:
-//! two projects never wait for each other.
+//! The folder is a session folder of the snapshot engine with a few more files beside the record. The lock here is
+//! taken before the engine's own and covers a whole operation, so that the files match the record. Each project has its
+//! own lock: two projects never wait for each other.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

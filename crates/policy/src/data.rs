@@ -32,10 +32,10 @@ pub struct Group {
     pub read: Vec<String>,
     #[serde(default)]
     pub write: Vec<String>,
-    /// Read and write.
+    /// Paths to read and write.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// Read and write, for directories that are created when missing: a tool that cannot create them does not start.
+    /// Directories to read and write that are created when missing: a tool that cannot create them does not start.
     #[serde(default)]
     pub create: Vec<String>,
     /// Paths that a protected group closes.
@@ -68,7 +68,7 @@ pub struct Agent {
     /// Files in these folders, each with the empty content that stands in for it where it is absent.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Those of the files in which the agent saves its own settings.
+    /// Files among these in which the agent saves its own settings.
     #[serde(default)]
     pub saves: BTreeMap<String, SavedFile>,
     /// Folders in these folders.
@@ -79,7 +79,7 @@ pub struct Agent {
     pub project: Vec<String>,
 }
 
-/// How an agent is started in the sandbox.
+/// Settings for starting an agent in the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentStart {
@@ -162,7 +162,7 @@ pub enum StandIn<'a> {
 pub struct EnvironmentData {
     /// Passed unless a profile denies it.
     pub allow: Vec<String>,
-    /// Never passed and never set.
+    /// Variables that are never passed and never set.
     pub never: Vec<String>,
     /// Passed only when named in full (or when everything is passed).
     pub secret: Vec<String>,

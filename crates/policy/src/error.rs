@@ -92,7 +92,7 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// What to type to get past this, if anything.
+    /// Flag or command that fixes the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             PolicyError::ExpectedDirectory { path, access } => {
@@ -226,7 +226,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// What to type to get past this, if anything.
+    /// Flag or command that fixes the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ProfileError::UnknownKey { nearest: Some(nearest), .. } => Some(format!("write {nearest:?}")),

@@ -44,7 +44,7 @@ pub struct Way {
 /// A path that the user wrote, in a flag or in a profile, and that a link leads elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedLink {
-    /// As it was written, made absolute.
+    /// Path as written, made absolute.
     pub path: PathBuf,
     pub way: Way,
     pub source: CapabilitySource,

@@ -177,7 +177,7 @@ fn effective(policy: &ResolvedPolicy, target: &Target) -> Option<AccessMode> {
     policy.rules.iter().filter_map(|rule| gives(rule, target)).reduce(AccessMode::union)
 }
 
-/// What one rule gives on the target.
+/// Access that one rule gives on the target.
 fn gives(rule: &Rule, target: &Target) -> Option<AccessMode> {
     let at = rule.path == target.path;
     match rule.access {

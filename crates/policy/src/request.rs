@@ -71,7 +71,7 @@ pub struct RunRequest {
 /// Properties of the host that the policy depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostContext {
-    /// Absolute; the directory the command starts in.
+    /// Directory the command starts in; absolute.
     pub cwd: PathBuf,
     pub home: Option<PathBuf>,
     pub xdg_config: Option<PathBuf>,

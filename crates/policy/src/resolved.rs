@@ -196,7 +196,7 @@ fn is_prefix(start: &[u8], whole: &[u8]) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkPolicy {
-    /// Nothing leaves; loopback inside the sandbox works where there is a network namespace.
+    /// No network; loopback inside the sandbox works where there is a network namespace.
     #[default]
     Blocked,
     Allowed,

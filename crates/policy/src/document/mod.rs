@@ -43,7 +43,7 @@ pub struct PolicyDocument {
     pub meta: Option<Meta>,
     #[serde(deserialize_with = "parse::unique")]
     pub groups: BTreeMap<String, DocumentGroup>,
-    /// Kept when the document is written again, otherwise ignored.
+    /// Profiles; kept when the document is written again, otherwise ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<serde_json::Value>,
 }

@@ -20,7 +20,7 @@ class CheckpointList(list[Checkpoint]):
         self.project = project
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
         return {"project": self.project, "checkpoints": [one.to_dict() for one in self]}
 
     def _repr_html_(self) -> str:

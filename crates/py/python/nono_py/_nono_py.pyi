@@ -246,7 +246,7 @@ class SandboxState:
 
 @final
 class SupportInfo:
-    """What this machine can enforce."""
+    """Support of this machine for the sandbox."""
 
     @property
     def is_supported(self) -> bool:
@@ -256,7 +256,7 @@ class SupportInfo:
         """The operating system, as ``linux`` or ``macos``."""
     @property
     def details(self) -> str:
-        """What the kernel has, in one line; or why nothing can be enforced."""
+        """The kernel's features in one line; or the reason why nothing can be enforced."""
     def to_dict(self) -> dict[str, Any]:
         """The values as a plain dict."""
 
@@ -264,7 +264,7 @@ def is_supported() -> bool:
     """Whether this machine can enforce anything."""
 
 def support_info() -> SupportInfo:
-    """What this machine can enforce, tried for real."""
+    """The support of this machine, found by trying it."""
 
 def apply(caps: CapabilitySet) -> None:
     """Confine this process, and everything it starts, to ``caps``: at once and for ever.
@@ -296,7 +296,7 @@ class Policy:
         the groups deny is in the result, for ``validate_deny_overlaps()``: a set only ever opens paths.
         """
     def resolve_deny_paths(self, group_names: Sequence[str]) -> list[str]:
-        """What these groups deny: each path as written, with ``~`` and variables expanded, and where it leads."""
+        """The paths that these groups deny: each with ``~`` and variables expanded, and where it leads."""
     def resolve_proxy_config(self, group_names: Sequence[str]) -> ProxyConfig | None:
         """The proxy these groups need together; None when none of them says anything that takes one.
 
@@ -428,7 +428,7 @@ class NetworkAuditEvent(TypedDict):
 
 @final
 class InjectMode:
-    """How a secret goes into a request."""
+    """Ways to insert a secret into a request."""
 
     HEADER: ClassVar[InjectMode]
     URL_PATH: ClassVar[InjectMode]
@@ -505,7 +505,7 @@ class RouteConfig:
     def tls_client_key(self) -> str | None:
         """A PEM file with its key."""
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All values as a plain dict."""
 
 @final
 class ExternalProxyConfig:
@@ -518,11 +518,11 @@ class ExternalProxyConfig:
     def __new__(cls, address: str, bypass_hosts: Sequence[str] = ...) -> ExternalProxyConfig: ...
     @property
     def address(self) -> str:
-        """As it was given."""
+        """The address as it was given."""
     @property
     def bypass_hosts(self) -> list[str]: ...
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, without a password."""
+        """All values as a plain dict, without a password."""
 
 @final
 class ProxyConfig:
@@ -557,7 +557,7 @@ class ProxyConfig:
         """0: any port that is free."""
     @property
     def allowed_hosts(self) -> list[str]:
-        """As they were given, without those of the routes."""
+        """The allowed hosts as given, without those of the routes."""
     @property
     def allow_all_hosts(self) -> bool: ...
     @property
@@ -565,7 +565,7 @@ class ProxyConfig:
     @property
     def max_connections(self) -> int: ...
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, but for the certificates."""
+        """All values as a plain dict, without the certificates."""
 
 @final
 class ProxyHandle:
@@ -611,7 +611,7 @@ class ContentHash:
     def hex(self) -> str:
         """64 hexadecimal digits, in lower case."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -625,18 +625,18 @@ class FileState:
         """The SHA-256 of its bytes (of files over 1 GiB, over the hashes of their pieces)."""
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
     @property
     def mtime(self) -> int:
-        """When it was changed, in whole seconds since 1970."""
+        """The time of the last change, in whole seconds since 1970."""
     @property
     def mtime_ns(self) -> int:
-        """The same in nanoseconds."""
+        """The time of the last change, in nanoseconds since 1970."""
     @property
     def permissions(self) -> int:
         """The permission bits: ``mode & 0o7777``."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class Change:
@@ -649,22 +649,22 @@ class Change:
     def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed"]: ...
     @property
     def size_delta(self) -> int:
-        """How many bytes a regular file grew by."""
+        """The number of bytes a regular file grew by."""
     @property
     def kind(self) -> Literal["file", "symlink", "directory", "special"]:
         """What it is now, or was before it went."""
     @property
     def old_hash(self) -> ContentHash | None:
-        """Of a regular file, before."""
+        """The hash of a regular file before."""
     @property
     def new_hash(self) -> ContentHash | None:
-        """Of a regular file, after."""
+        """The hash of a regular file after."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class Coverage:
-    """What a snapshot holds and does not hold, in numbers and examples."""
+    """The coverage of a snapshot: what it holds and does not hold, in numbers and examples."""
 
     @property
     def files(self) -> int:
@@ -685,12 +685,12 @@ class Coverage:
         """What was left out, by cause: cause, entries, directories, examples (dicts of path and reason)."""
     @property
     def notes(self) -> list[str]:
-        """What else one should know: a tracked path that is not there, ignore rules that were set aside."""
+        """Further notes: a tracked path that does not exist, ignore rules that were not applied."""
     @property
     def is_complete(self) -> bool:
-        """Nothing was left out but nono's own state, and every tracked path is in it."""
+        """Whether every tracked path is in it, and nothing but nono's own state was left out."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
     def _repr_html_(self) -> str: ...
 
 @final
@@ -730,7 +730,7 @@ class ExclusionConfig:
     def max_ignored_folder(self) -> int | None:
         """The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class SnapshotManifest:
@@ -744,7 +744,7 @@ class SnapshotManifest:
         """Names it within its session."""
     @property
     def timestamp(self) -> str:
-        """When it was taken: ISO 8601, UTC."""
+        """The time it was taken: ISO 8601, UTC."""
     @property
     def parent(self) -> int | None:
         """The number of the snapshot before it."""
@@ -759,7 +759,7 @@ class SnapshotManifest:
         """Whether it was known to survive a loss of power when this manifest was made or loaded."""
     @property
     def coverage(self) -> Coverage:
-        """What it holds and does not hold."""
+        """The coverage of the snapshot."""
     @property
     def files(self) -> dict[str, FileState]:
         """The regular files by path, in the order of paths; a new dict each time."""
@@ -773,12 +773,12 @@ class SnapshotManifest:
     def special(self) -> dict[str, str]:
         """FIFOs, sockets and devices: "fifo", "socket", "char_device" or "block_device" by path."""
     def left_out(self) -> list[tuple[str, str]]:
-        """Everything that was left out, as pairs of path and reason."""
+        """All excluded paths, as pairs of path and reason."""
     def protection(self, path: StrPath) -> dict[str, str]:
         """Whether this path is protected: status ("captured", "left_out", "not_there" or "outside"), and for what was
         left out because_of (the path that was) and reason."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict, with everything in it."""
+        """All values as a plain dict."""
 
 @final
 class RestoreReport:
@@ -786,27 +786,27 @@ class RestoreReport:
 
     @property
     def applied(self) -> ChangeList:
-        """What changed in the tree, sorted by path."""
+        """The changes in the tree, sorted by path."""
     @property
     def skipped(self) -> list[tuple[str, str]]:
-        """What was left as it is, as pairs of path and reason."""
+        """The paths that were kept, as pairs of path and reason."""
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """What could not be restored, or not completely, as pairs of path and reason."""
+        """The paths that could not be restored, or not completely, as pairs of path and reason."""
     @property
     def kept(self) -> list[str]:
         """Paths that others wrote during the restore; their contents were stored before they were replaced."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the snapshot had left out and is gone or changed, as pairs of path and what became of it."""
+        """Paths not in the snapshot that are gone or changed, as pairs of path and what became of it."""
     @property
     def safety(self) -> str:
         """The id of the snapshot that was taken before."""
     @property
     def is_complete(self) -> bool:
-        """Everything that the snapshot holds is as it was."""
+        """Whether everything that the snapshot holds was restored."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class SessionMetadata:
@@ -819,7 +819,7 @@ class SessionMetadata:
     def session_id(self) -> str: ...
     @property
     def started(self) -> str:
-        """When it began: ISO 8601, UTC."""
+        """The time it began: ISO 8601, UTC."""
     @property
     def ended(self) -> str | None: ...
     @ended.setter
@@ -842,7 +842,7 @@ class SessionMetadata:
         """One more snapshot's."""
     @property
     def network_events(self) -> list[dict[str, Any]]:
-        """What went through the proxy: dicts with always the same 15 keys."""
+        """The network events: dicts, always with the same 15 keys."""
     def set_network_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Replace them. If one of them is wrong, nothing is replaced."""
     @property
@@ -854,12 +854,12 @@ class SessionMetadata:
     @property
     def audit_attestation(self) -> dict[str, Any] | None: ...
     def to_json(self) -> str:
-        """As it stands in ``session.json``."""
+        """The text of ``session.json``."""
     @staticmethod
     def from_json(json: str) -> SessionMetadata:
-        """From what stands in a ``session.json``."""
+        """Parse the text of a ``session.json``."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict, with the keys of ``to_json``."""
+        """The values as a plain dict, with the keys of ``to_json``."""
 
 @final
 class SnapshotManager:
@@ -917,7 +917,7 @@ class SnapshotManager:
     def compute_changes(
         self, snapshot_number: int, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> ChangeList:
-        """What changed since this snapshot was taken. No snapshot is taken now, and nothing is touched."""
+        """The changes since this snapshot was taken. No snapshot is taken now, and nothing is touched."""
     @property
     def last_restore(self) -> RestoreReport | None:
         """The report of the last restore by this manager."""
@@ -933,7 +933,7 @@ class SnapshotManager:
     def load_session_metadata(session_dir: StrPath) -> SessionMetadata:
         """What ``session.json`` of a session says."""
     def snapshot_count(self) -> int:
-        """How many snapshots were taken in this session."""
+        """The number of snapshots taken in this session."""
     def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> list[str]:
         """Verify every byte of every snapshot; returns the problems as text."""
     def settle(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> None:
@@ -972,7 +972,7 @@ class CheckpointStats:
     def deletions(self) -> int:
         """Number of lines removed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
 
 @final
 class Checkpoint:
@@ -992,7 +992,7 @@ class Checkpoint:
         """Whether the project was restored to it and no work began since; False if it comes from no list."""
     @property
     def time(self) -> str:
-        """When it was taken: ISO 8601, UTC."""
+        """The time it was taken: ISO 8601, UTC."""
     @property
     def reason(self) -> str:
         """The reason it was taken for. Untrusted text."""
@@ -1025,15 +1025,15 @@ class Checkpoint:
         """The other tool's name of it, if it was imported."""
     @property
     def files(self) -> int:
-        """How many files it holds."""
+        """The number of files it holds."""
     @property
     def not_covered(self) -> int:
-        """How many names it does not hold, and a restore does not touch."""
+        """The number of paths it does not hold and a restore does not touch."""
     @property
     def stats(self) -> CheckpointStats | None:
-        """What the step after it changed; None until a list was asked for."""
+        """The changes after it; None if it comes from no list."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -1073,11 +1073,11 @@ class CheckpointResult:
         """The exception of a failure, which was not raised."""
     @property
     def coverage(self) -> Coverage | None:
-        """What the checkpoint holds and does not hold, if one was taken now."""
+        """The coverage of the checkpoint, if one was taken now."""
     def raise_if_failed(self) -> None:
         """Raise the failure, if it is one."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints create --json`` has it."""
+        """The data of ``nono checkpoints create --json``."""
 
 @final
 class CheckpointChange:
@@ -1085,7 +1085,7 @@ class CheckpointChange:
 
     @property
     def path(self) -> str:
-        """Absolute: where it is, or was if it is gone."""
+        """The absolute path where it is, or was if it is gone."""
     @property
     def change_type(self) -> str:
         """\"created", "modified", "deleted", "permissions_changed" or, in a diff, "renamed"."""
@@ -1111,7 +1111,7 @@ class CheckpointChange:
     def patch(self) -> str | None:
         """The change as a patch; None outside of a diff. Bytes that are no UTF-8 are surrogates."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints diff --json`` has it."""
+        """The data of ``nono checkpoints diff --json``."""
 
 @final
 class CheckpointDiff:
@@ -1125,15 +1125,15 @@ class CheckpointDiff:
         """One for each path; what will execute later comes first."""
     @property
     def counts(self) -> dict[str, int]:
-        """How many paths of each ``change_type``."""
+        """The number of paths of each ``change_type``."""
     @property
     def patch(self) -> str:
         """The whole diff as one patch for ``git apply`` and ``patch -p1``. Bytes that are not UTF-8 are surrogates."""
     @property
     def patch_bytes(self) -> bytes:
-        """The same, as bytes."""
+        """The patch as bytes."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints diff --json`` has it."""
+        """The data of ``nono checkpoints diff --json``."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[CheckpointChange]: ...
     def _repr_html_(self) -> str: ...
@@ -1153,7 +1153,7 @@ class CheckpointPlan:
         """Paths that would be kept, as (path, reason)."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
     @property
     def merged(self) -> list[str]:
         """Files that would be merged with changes by others."""
@@ -1168,9 +1168,9 @@ class CheckpointPlan:
         """Repositories that differ and would be left alone."""
     @property
     def not_covered(self) -> int:
-        """How many names the checkpoint does not hold, and a restore does not touch."""
+        """Number of paths that the checkpoint does not hold and a restore does not touch."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints restore --dry-run --json`` has it."""
+        """The data of ``nono checkpoints restore --dry-run --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
@@ -1194,7 +1194,7 @@ class RestoreOutcome:
         """Paths that could not be restored, as (path, error)."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
     @property
     def merged(self) -> list[str]:
         """Files that were merged with changes by others."""
@@ -1209,7 +1209,7 @@ class RestoreOutcome:
         """Repositories that differ and were left alone."""
     @property
     def not_covered(self) -> int:
-        """How many names the checkpoint does not hold, and the restore did not touch."""
+        """Number of paths that the checkpoint does not hold and the restore did not touch."""
     @property
     def undo(self) -> str | None:
         """The id of this restore, which ``undo()`` reverts; None if nothing was changed."""
@@ -1220,7 +1220,7 @@ class RestoreOutcome:
     def is_complete(self) -> bool:
         """Whether all of it was done: nothing was kept, nothing failed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints restore --json`` has it."""
+        """The data of ``nono checkpoints restore --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
@@ -1246,7 +1246,7 @@ class CheckpointNote:
     def came_back(self) -> bool:
         """Whether an undo brought these turns back, after the agent had the note that they are gone."""
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The values as a plain dict."""
 
 @final
 class CompletedRestore:
@@ -1265,7 +1265,7 @@ class CompletedRestore:
     def kept(self) -> list[tuple[str, str]]:
         """Paths that others changed meanwhile, which were kept: (path, reason)."""
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The values as a plain dict."""
 
 @final
 class CheckpointProject:
@@ -1279,7 +1279,7 @@ class CheckpointProject:
         """The project's folder."""
     @property
     def checkpoints(self) -> int:
-        """How many checkpoints it has."""
+        """Number of its checkpoints."""
     @property
     def last_touch(self) -> str:
         """Time of the last work in it: ISO 8601, UTC."""
@@ -1288,13 +1288,13 @@ class CheckpointProject:
         """\"live", or "orphan" if its folder is gone."""
     @property
     def unprotected(self) -> str | None:
-        """Why the last attempt failed: nothing protects the project since then. None if it is protected."""
+        """Reason why the last checkpoint failed, so that nothing protects the project; None if it is protected."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints status --json`` has it."""
+        """The data of ``nono checkpoints status --json``."""
 
 @final
 class CheckpointStatus:
-    """All projects, and what their checkpoints take."""
+    """Status of all projects, with the disk usage of their checkpoints."""
 
     @property
     def enabled(self) -> bool:
@@ -1304,13 +1304,13 @@ class CheckpointStatus:
         """nono's own folder."""
     @property
     def total_bytes(self) -> int:
-        """What checkpoints take, with archives of superseded formats."""
+        """Disk usage of checkpoints and archives of superseded formats."""
     @property
     def store_bytes(self) -> int:
-        """What checkpoints take."""
+        """Disk usage of checkpoints."""
     @property
     def legacy_bytes(self) -> int:
-        """What archives of superseded formats take."""
+        """Disk usage of archives of superseded formats."""
     @property
     def exact(self) -> bool:
         """Whether ``store_bytes`` was counted, and nothing was written since; else it is not less than it says."""
@@ -1327,16 +1327,16 @@ class CheckpointStatus:
     def problems(self) -> list[str]:
         """Projects that cannot be read."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints status --json`` has it."""
+        """The data of ``nono checkpoints status --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
 class PruneReport:
-    """What was removed, or with ``dry_run`` would be."""
+    """Result of pruning, or with ``dry_run`` its preview."""
 
     @property
     def dry_run(self) -> bool:
-        """Nothing was touched."""
+        """Whether nothing was changed."""
     @property
     def removed(self) -> list[tuple[str, list[Checkpoint]]]:
         """Projects, each with the checkpoints that were removed."""
@@ -1348,18 +1348,18 @@ class PruneReport:
         """Archives of superseded formats that were removed, as (name, bytes)."""
     @property
     def bytes_before(self) -> int:
-        """What checkpoints took before."""
+        """Disk usage of checkpoints before."""
     @property
     def bytes_after(self) -> int:
-        """What they take now."""
+        """Disk usage of checkpoints now."""
     @property
     def over_budget(self) -> bool:
         """Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project."""
     @property
     def problems(self) -> list[str]:
-        """What could not be removed, and why."""
+        """Errors for what could not be removed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints prune --json`` has it."""
+        """The data of ``nono checkpoints prune --json``."""
 
 @final
 class CheckpointVerification:
@@ -1387,15 +1387,15 @@ class CheckpointVerification:
     def problems(self) -> list[str]:
         """Other problems."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints verify --json`` has it."""
+        """The data of ``nono checkpoints verify --json``."""
 
 @final
 class ForgetReport:
-    """What forgetting a path removed, or with ``dry_run`` would."""
+    """Result of forgetting a path, or with ``dry_run`` its preview."""
 
     @property
     def dry_run(self) -> bool:
-        """Nothing was touched."""
+        """Whether nothing was changed."""
     @property
     def project(self) -> str:
         """The project's folder."""
@@ -1421,7 +1421,7 @@ class ForgetReport:
     def held(self) -> list[tuple[str, str]]:
         """Sessions that still have it, and why: one that runs, for example."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints forget --json`` has it."""
+        """The data of ``nono checkpoints forget --json``."""
 
 @final
 class ImportReport:
@@ -1435,12 +1435,12 @@ class ImportReport:
         """Ids of the imported checkpoints."""
     @property
     def known(self) -> int:
-        """How many were imported before."""
+        """Number of checkpoints that were imported before."""
     @property
     def skipped(self) -> list[tuple[str, str]]:
         """Checkpoints that could not be imported, as (what, why)."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints import --json`` has it."""
+        """The data of ``nono checkpoints import --json``."""
 
 @final
 class CheckpointCall:
@@ -1655,7 +1655,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointPlan:
-        """What ``restore`` with the same arguments would do."""
+        """The plan of ``restore`` with the same arguments."""
     @overload
     def restore(
         self,
@@ -1725,9 +1725,9 @@ class CheckpointManager:
     def unpin(self, dir: StrPath, checkpoint: int | str | Checkpoint) -> Checkpoint:
         """Unpin a checkpoint: it may be removed again to free space."""
     def status(self) -> CheckpointStatus:
-        """All projects, and what their checkpoints take."""
+        """Status of all projects, with the disk usage of their checkpoints."""
     def usage(self) -> int:
-        """What checkpoints take on disk, in bytes, counted exactly."""
+        """The disk usage of checkpoints in bytes, counted exactly."""
     def prune(
         self,
         *,
@@ -1743,7 +1743,7 @@ class CheckpointManager:
         pinned checkpoints stay.
         """
     def auto_prune(self) -> PruneReport | None:
-        """The same by the settings, at most every ``min_interval_hours``; None if it was not due."""
+        """Prune by the settings, at most every ``min_interval_hours``; None if it was not due."""
     def free_room(self) -> PruneReport | None:
         """Make room if there is little left, by number and size alone; None if there is enough."""
     def clear(self, dir: StrPath | None = None, *, all: bool = False, dry_run: bool = False) -> PruneReport:
@@ -1776,7 +1776,7 @@ class HookStatus:
         """The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes"."""
     @property
     def scope(self) -> str:
-        """Whose settings: "user" or "project"."""
+        """The settings it is in: "user" or "project"."""
     @property
     def state(self) -> str:
         """One of "not installed", "installed", "outdated", "broken"."""
@@ -1793,7 +1793,7 @@ class HookStatus:
     def binary_exists(self) -> bool | None:
         """Whether it can be run."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono hooks status --json`` has it."""
+        """The data of ``nono hooks status --json``."""
 
 @final
 class HookChanges:
@@ -1815,7 +1815,7 @@ class HookChanges:
     def backups(self) -> list[str]:
         """Backups of the files."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono hooks install --json`` has it."""
+        """The data of ``nono hooks install --json``."""
 
 def hooks_status(
     agent: str | None = None,
@@ -1882,10 +1882,10 @@ class ApprovalRequest:
     def kind(self) -> Literal["access", "restore", "restore_checkpoint", "open_url"]: ...
     @property
     def path(self) -> str | None:
-        """What is wanted, resolved; of a checkpoint: its project. None where it is about no path."""
+        """The requested path, resolved; of a checkpoint: its project. None if the request is about no path."""
     @property
     def written(self) -> str | None:
-        """As the command wrote it, where that differs from ``path``."""
+        """The path as the command wrote it, if that differs from ``path``."""
     @property
     def access(self) -> Literal["read", "write", "read+write"] | None: ...
     @property
@@ -1899,7 +1899,7 @@ class ApprovalRequest:
         """The snapshot, or the id of the checkpoint, to be restored."""
     @property
     def paths(self) -> list[str]:
-        """What is to be restored; empty means all of it."""
+        """The paths to be restored; empty means all of them."""
     @property
     def url(self) -> str | None:
         """The web address to be opened."""
@@ -1953,17 +1953,17 @@ class SessionChange:
 
     @property
     def path(self) -> str:
-        """Absolute: where it is, or was if it is gone."""
+        """The absolute path where it is, or was if it is gone."""
     @property
     def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed", "renamed"]: ...
     @property
     def renamed_from(self) -> str | None:
-        """Where it was before, if it was renamed."""
+        """The previous path, if it was renamed."""
     @property
     def size_delta(self) -> int: ...
     @property
     def executes_later(self) -> Any:
-        """Why this will run outside the sandbox later (a git hook, a shell's start file), if it will."""
+        """Reason why this will run outside the sandbox later (a git hook, a shell's start file), if it will."""
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
@@ -1975,7 +1975,7 @@ class SessionChanges:
     def __iter__(self) -> Iterator[SessionChange]: ...
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """The number of changes of each kind."""
     def to_dict(self) -> dict[str, Any]: ...
     def _repr_html_(self) -> str: ...
 
@@ -2016,16 +2016,16 @@ class SessionReport:
         """Whether its output exceeded ``max_output``."""
     @property
     def changes(self) -> SessionChanges | None:
-        """What it changed, where it was tracked and the final snapshot could be taken; else None."""
+        """The changes of the run, if it was tracked and the final snapshot could be taken; else None."""
     @property
     def coverage(self) -> dict[str, Any] | None:
-        """What the first snapshot holds and does not hold, where the run was tracked."""
+        """The coverage of the baseline, if the run was tracked."""
     @property
     def made_uncovered(self) -> list[dict[str, Any]]:
-        """What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons."""
+        """Examples of paths it created that are in no snapshot, so that a restore leaves them, with the reasons."""
     @property
     def lost(self) -> list[dict[str, Any]]:
-        """What the first snapshot had left out and was gone or changed at the end: no restore brings it back."""
+        """Paths not in the baseline that were gone or changed at the end: no restore brings them back."""
     @property
     def snapshot_count(self) -> int:
         """Number of snapshots taken."""
@@ -2043,7 +2043,7 @@ class SessionReport:
         """Exceptions and invalid answers of ``approve``; these requests were denied."""
     @property
     def network(self) -> dict[str, Any] | None:
-        """What went through the filter, where the network was filtered."""
+        """The network events, if the network was filtered."""
     @property
     def audit_dir(self) -> str | None:
         """The folder of its audit log, or None."""
@@ -2060,9 +2060,9 @@ class SessionReport:
     def warnings(self) -> list[str]:
         """Problems that did not end the run."""
     def explain(self) -> str:
-        """Why it may have failed, for people, as ``nono run`` says it."""
+        """A readable explanation of a failure, as ``nono run`` prints it."""
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values; the fields that ``--diagnostics-json`` has are called as there."""
+        """All values as a plain dict; fields that ``--diagnostics-json`` has too have the same names."""
     def _repr_html_(self) -> str: ...
 
 @final
@@ -2080,16 +2080,16 @@ class RollbackReport:
         """The id by which this restore can be undone; None where nothing was changed."""
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """What was changed, each with ``path``, ``change_type`` and ``size_delta``."""
+        """The changes, each with ``path``, ``change_type`` and ``size_delta``."""
     @property
     def kept(self) -> list[dict[str, Any]]:
-        """What was left as it is, each with the reason."""
+        """The paths that were kept, each with the reason."""
     @property
     def lost(self) -> list[dict[str, Any]]:
-        """What the snapshot had left out and is gone or changed, each with `how` and the reason."""
+        """Paths that the snapshot does not hold and that are gone or changed, each with ``how`` and the reason."""
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """What could not be restored, each with the error."""
+        """The paths that could not be restored, each with the error."""
     @property
     def interrupted(self) -> bool:
         """Whether it was cut off; ``recover`` completes it."""
@@ -2114,7 +2114,7 @@ class RollbackSession:
         """The command, without what may be secret in it."""
     @property
     def started(self) -> str:
-        """When it started, ISO 8601."""
+        """The time it started, ISO 8601."""
     @property
     def status(self) -> Literal["live", "finished", "interrupted"]:
         """As it was when it was opened."""
@@ -2128,11 +2128,11 @@ class RollbackSession:
         """The folder that holds it."""
     @property
     def tracked_paths(self) -> list[str]:
-        """What was tracked."""
+        """The tracked paths."""
     def snapshots(self) -> list[dict[str, Any]]:
         """The snapshots that can be compared and restored."""
     def coverage(self, snapshot: int = 0) -> dict[str, Any]:
-        """What a snapshot holds and does not hold."""
+        """The coverage of a snapshot."""
     def changes(
         self,
         paths: Sequence[StrPath] | None = None,
@@ -2153,7 +2153,7 @@ class RollbackSession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> bytes:
-        """The same as a patch for ``git apply``: bytes, since files may hold any."""
+        """The changes as a patch for ``git apply``: bytes, since files may hold any."""
     def restore(
         self,
         paths: Sequence[StrPath] | None = None,
@@ -2188,7 +2188,7 @@ class RollbackSession:
     def pin(self, pinned: bool = True) -> None:
         """Protect it from pruning, or no longer."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono rollback list --json`` has it, read anew."""
+        """The data of ``nono rollback list --json``, read anew."""
 
 @final
 class RunningSession:
@@ -2203,16 +2203,16 @@ class RunningSession:
         """The process that supervises it."""
     @property
     def started(self) -> str:
-        """When it started, ISO 8601."""
+        """The time it started, ISO 8601."""
     @property
     def command(self) -> list[str]:
         """The command, without what may be secret in it."""
     @property
     def workdir(self) -> str: ...
     def inspect(self) -> dict[str, Any]:
-        """What it is doing, as ``nono inspect --json`` has it."""
+        """Its present state, as in ``nono inspect --json``."""
     def stop(self) -> None:
-        """Have it ended, with everything that it started. Returns when its supervisor has begun to."""
+        """Stop it, with everything that it started. Returns when its supervisor has begun to stop it."""
     def to_dict(self) -> dict[str, Any]: ...
 
 def list_sessions(*, path: StrPath | None = None) -> list[RollbackSession]:
@@ -2244,7 +2244,7 @@ def running_sessions() -> list[RunningSession]:
     """The sessions that run now, newest first."""
 
 def stop_session(session: str) -> RunningSession:
-    """Have a running session ended: its id, a unique beginning of one, its name, or "last"."""
+    """Stop a running session: its id, a unique beginning of one, its name, or "last"."""
 
 def _run(
     command: Sequence[StrPath], keywords: dict[str, Any], progress: Progress | None, cancel: Cancel | None

@@ -195,13 +195,13 @@ class CheckpointManager:
     async def plan(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
     ) -> _nono_py.CheckpointPlan:
-        """What ``restore`` with the same arguments would do."""
+        """The plan of ``restore`` with the same arguments."""
         return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
 
     async def restore(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
     ) -> _nono_py.RestoreOutcome:
-        """Restore a checkpoint, with the arguments of ``nono_py.CheckpointManager.restore``; see ``plan`` for a dry run."""
+        """Restore a checkpoint, as ``nono_py.CheckpointManager.restore`` does; see ``plan`` for a dry run."""
         if choice.get("dry_run"):
             raise ValueError("a dry run is plan()")
         return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
@@ -211,7 +211,7 @@ class CheckpointManager:
         return await run_in_thread(lambda cancel: self.manager.undo(dir, progress=progress, cancel=cancel))
 
     async def status(self) -> _nono_py.CheckpointStatus:
-        """All projects, and what their checkpoints take."""
+        """Status of all projects, with the disk usage of their checkpoints."""
         return await run_in_thread(lambda _: self.manager.status())
 
     async def prune(self, **limits: Any) -> _nono_py.PruneReport:

@@ -8,7 +8,7 @@ use super::error::apply_error;
 use super::set::CapabilitySet;
 use crate::guard::guard;
 
-/// What this machine can enforce.
+/// Support of this machine for the sandbox.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SupportInfo {
@@ -18,7 +18,7 @@ pub(crate) struct SupportInfo {
     /// The operating system, as `linux` or `macos`.
     #[pyo3(get)]
     platform: &'static str,
-    /// What the kernel has, in one line; or why nothing can be enforced.
+    /// The kernel's features in one line; or the reason why nothing can be enforced.
     #[pyo3(get)]
     details: String,
 }
@@ -45,7 +45,7 @@ fn is_supported() -> bool {
     Sandbox::is_supported()
 }
 
-/// What this machine can enforce, tried for real.
+/// The support of this machine, found by trying it.
 #[pyfunction]
 fn support_info(py: Python<'_>) -> SupportInfo {
     let support = py.detach(Sandbox::support);

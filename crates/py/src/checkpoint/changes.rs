@@ -83,7 +83,7 @@ impl CheckpointChange {
 
 #[pymethods]
 impl CheckpointChange {
-    /// Absolute: where it is, or was if it is gone.
+    /// The absolute path where it is, or was if it is gone.
     #[getter]
     fn path(&self) -> Place {
         self.path.clone()
@@ -137,7 +137,7 @@ impl CheckpointChange {
         self.patch.as_deref().map(|patch| as_text(py, patch))
     }
 
-    /// As `nono checkpoints diff --json` has it.
+    /// The data of `nono checkpoints diff --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -183,7 +183,7 @@ impl CheckpointDiff {
         self.changes.clone()
     }
 
-    /// How many paths of each `change_type`.
+    /// The number of paths of each `change_type`.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape["counts"])
@@ -195,13 +195,13 @@ impl CheckpointDiff {
         as_text(py, &self.patch)
     }
 
-    /// The same, as bytes.
+    /// The patch as bytes.
     #[getter]
     fn patch_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.patch)
     }
 
-    /// As `nono checkpoints diff --json` has it.
+    /// The data of `nono checkpoints diff --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }

@@ -24,7 +24,7 @@ pub(super) struct HookStatus {
     /// The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes".
     #[pyo3(get)]
     agent: &'static str,
-    /// Whose settings: "user" or "project".
+    /// The settings it is in: "user" or "project".
     #[pyo3(get)]
     scope: &'static str,
     /// "not installed", "installed", "outdated" or "broken".
@@ -62,7 +62,7 @@ impl From<Status> for HookStatus {
 
 #[pymethods]
 impl HookStatus {
-    /// As `nono hooks status --json` has it.
+    /// The data of `nono hooks status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -111,7 +111,7 @@ impl HookChanges {
 
 #[pymethods]
 impl HookChanges {
-    /// As `nono hooks install --json` has it.
+    /// The data of `nono hooks install --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -122,7 +122,7 @@ impl HookChanges {
     }
 }
 
-/// Whose settings, and which nono they are to call.
+/// Settings to change, and the nono binary that hooks call.
 #[derive(Clone, Debug)]
 struct Wish {
     project: Option<PathBuf>,

@@ -272,7 +272,7 @@ impl CheckpointManager {
         Ok(all.into_iter().map(|(path, why)| (Place(path), why)).collect())
     }
 
-    /// What changed since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
+    /// The changes since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
     #[pyo3(signature = (dir, checkpoint, path=None, *, glob=None, progress=None, cancel=None))]
     fn diff(
         &self,
@@ -289,7 +289,7 @@ impl CheckpointManager {
         self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
     }
 
-    /// What `restore` with the same arguments would do.
+    /// The plan of `restore` with the same arguments.
     #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
         force=false, *, conflict_markers=false, progress=None, cancel=None))]
     fn plan(
@@ -385,12 +385,12 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.set_pinned(&dir, &target, false)).map(Checkpoint::from))
     }
 
-    /// All projects, and what their checkpoints take.
+    /// Status of all projects, with the disk usage of their checkpoints.
     fn status(&self, py: Python<'_>) -> PyResult<CheckpointStatus> {
         self.quick(py, |library| told(library.status()).map(CheckpointStatus::from))
     }
 
-    /// What checkpoints take on disk, in bytes, counted exactly.
+    /// The disk usage of checkpoints in bytes, counted exactly.
     fn usage(&self, py: Python<'_>) -> PyResult<u64> {
         self.quick(py, |library| told(Usage::new(library.host()).count()))
     }
@@ -414,7 +414,7 @@ impl CheckpointManager {
         })
     }
 
-    /// The same by the settings, at most every `min_interval_hours`; None if it was not due.
+    /// Prune by the settings, at most every `min_interval_hours`; None if it was not due.
     fn auto_prune(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
         let pruned = self.quick(py, |library| told(library.auto_prune()))?;
         Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))

@@ -23,13 +23,13 @@ pub(super) struct CheckpointProject {
     hash: String,
     /// The project's folder.
     workdir: Place,
-    /// How many checkpoints it has.
+    /// Number of its checkpoints.
     checkpoints: u64,
     /// Time of the last work in it: ISO 8601, UTC.
     last_touch: String,
     /// "live", or "orphan" if its folder is gone.
     state: &'static str,
-    /// Why the last attempt failed: nothing protects the project since then. None if it is protected.
+    /// Reason why the last checkpoint failed, so that nothing protects the project; None if it is protected.
     unprotected: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl From<ProjectStatus> for CheckpointProject {
 
 #[pymethods]
 impl CheckpointProject {
-    /// As `nono checkpoints status --json` has it.
+    /// The data of `nono checkpoints status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = json!({
             "hash": self.hash,
@@ -67,7 +67,7 @@ impl CheckpointProject {
     }
 }
 
-/// All projects, and what their checkpoints take.
+/// Status of all projects, with the disk usage of their checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointStatus {
@@ -77,13 +77,13 @@ pub(super) struct CheckpointStatus {
     /// nono's own folder.
     #[pyo3(get)]
     base: Place,
-    /// What checkpoints take, with archives of superseded formats.
+    /// Disk usage of checkpoints and archives of superseded formats.
     #[pyo3(get)]
     total_bytes: u64,
-    /// What checkpoints take.
+    /// Disk usage of checkpoints.
     #[pyo3(get)]
     store_bytes: u64,
-    /// What archives of superseded formats take.
+    /// Disk usage of archives of superseded formats.
     #[pyo3(get)]
     legacy_bytes: u64,
     /// Whether `store_bytes` was counted, and nothing was written since; else it is not less than it says.
@@ -125,7 +125,7 @@ impl From<Status> for CheckpointStatus {
 
 #[pymethods]
 impl CheckpointStatus {
-    /// As `nono checkpoints status --json` has it.
+    /// The data of `nono checkpoints status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -151,11 +151,11 @@ impl CheckpointStatus {
     }
 }
 
-/// What was removed, or with `dry_run` would be.
+/// Result of pruning, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct PruneReport {
-    /// Nothing was touched.
+    /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
     /// Projects, each with the checkpoints that were removed.
@@ -167,16 +167,16 @@ pub(super) struct PruneReport {
     /// Archives of superseded formats that were removed, as (name, bytes).
     #[pyo3(get)]
     legacy: Vec<(String, u64)>,
-    /// What checkpoints took before.
+    /// Disk usage of checkpoints before.
     #[pyo3(get)]
     bytes_before: u64,
-    /// What they take now.
+    /// Disk usage of checkpoints now.
     #[pyo3(get)]
     bytes_after: u64,
     /// Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project.
     #[pyo3(get)]
     over_budget: bool,
-    /// What could not be removed, and why.
+    /// Errors for what could not be removed.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -205,7 +205,7 @@ pub(super) fn archives(all: &[Legacy]) -> Vec<(String, u64)> {
 
 #[pymethods]
 impl PruneReport {
-    /// As `nono checkpoints prune --json` has it.
+    /// The data of `nono checkpoints prune --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -267,7 +267,7 @@ impl From<Verified> for CheckpointVerification {
 
 #[pymethods]
 impl CheckpointVerification {
-    /// As `nono checkpoints verify --json` has it.
+    /// The data of `nono checkpoints verify --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -279,11 +279,11 @@ impl CheckpointVerification {
     }
 }
 
-/// What forgetting a path removed, or with `dry_run` would.
+/// Result of forgetting a path, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct ForgetReport {
-    /// Nothing was touched.
+    /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
     /// The project's folder.
@@ -353,7 +353,7 @@ impl ForgetReport {
 
 #[pymethods]
 impl ForgetReport {
-    /// As `nono checkpoints forget --json` has it.
+    /// The data of `nono checkpoints forget --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -374,7 +374,7 @@ pub(super) struct ImportReport {
     /// Ids of the imported checkpoints.
     #[pyo3(get)]
     checkpoints: Vec<String>,
-    /// How many were imported before.
+    /// Number of checkpoints that were imported before.
     #[pyo3(get)]
     known: u64,
     /// Checkpoints that could not be imported, as (what, why).
@@ -397,7 +397,7 @@ impl From<Imported> for ImportReport {
 
 #[pymethods]
 impl ImportReport {
-    /// As `nono checkpoints import --json` has it.
+    /// The data of `nono checkpoints import --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }

@@ -29,7 +29,7 @@ pub(super) struct CheckpointPlan {
     /// Paths that would be kept, as (path, reason).
     #[pyo3(get)]
     kept: Vec<(Place, String)>,
-    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
     lost: Vec<(Place, String)>,
     /// Files that would be merged with changes by others.
@@ -44,7 +44,7 @@ pub(super) struct CheckpointPlan {
     /// Repositories that differ and would be left alone.
     #[pyo3(get)]
     left_alone: Vec<Place>,
-    /// How many names the checkpoint does not hold, and a restore does not touch.
+    /// Number of paths that the checkpoint does not hold and a restore does not touch.
     #[pyo3(get)]
     not_covered: u64,
     shape: Value,
@@ -69,7 +69,7 @@ impl From<Plan> for CheckpointPlan {
 
 #[pymethods]
 impl CheckpointPlan {
-    /// As `nono checkpoints restore --dry-run --json` has it.
+    /// The data of `nono checkpoints restore --dry-run --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -103,7 +103,7 @@ pub(super) struct RestoreOutcome {
     /// Paths that could not be restored, as (path, error).
     #[pyo3(get)]
     failed: Vec<(Place, String)>,
-    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
     lost: Vec<(Place, String)>,
     /// Files that were merged with changes by others.
@@ -118,7 +118,7 @@ pub(super) struct RestoreOutcome {
     /// Repositories that differ and were left alone.
     #[pyo3(get)]
     left_alone: Vec<Place>,
-    /// How many names the checkpoint does not hold, and the restore did not touch.
+    /// Number of paths that the checkpoint does not hold and the restore did not touch.
     #[pyo3(get)]
     not_covered: u64,
     /// The id of this restore, which `undo()` reverts; None if nothing was changed.
@@ -165,7 +165,7 @@ impl RestoreOutcome {
         self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty()
     }
 
-    /// As `nono checkpoints restore --json` has it.
+    /// The data of `nono checkpoints restore --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -230,7 +230,7 @@ impl CheckpointNote {
         self.0.came_back
     }
 
-    /// As plain values.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut value = json!(self.0);
         value["project"] = path_shape(&self.0.project);
@@ -280,7 +280,7 @@ impl CompletedRestore {
         kept(&self.0.kept)
     }
 
-    /// As plain values.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Completed { project, checkpoint, changed, kept } = &self.0;
         let value = json!({

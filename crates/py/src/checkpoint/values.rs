@@ -61,7 +61,7 @@ impl From<Stats> for CheckpointStats {
 
 #[pymethods]
 impl CheckpointStats {
-    /// As `nono checkpoints list --json` has it.
+    /// The data of `nono checkpoints list --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let CheckpointStats { files, insertions, deletions } = self;
         to_python(py, &json!({"files": files, "insertions": insertions, "deletions": deletions}))
@@ -127,7 +127,7 @@ impl Checkpoint {
         self.number
     }
 
-    /// When it was taken: ISO 8601, UTC.
+    /// The time it was taken: ISO 8601, UTC.
     #[getter]
     fn time(&self) -> &str {
         &self.value.time
@@ -193,25 +193,25 @@ impl Checkpoint {
         self.value.imported_from.as_deref()
     }
 
-    /// How many files it holds.
+    /// The number of files it holds.
     #[getter]
     fn files(&self) -> u64 {
         self.value.files
     }
 
-    /// How many names it does not hold, and a restore does not touch.
+    /// The number of paths it does not hold and a restore does not touch.
     #[getter]
     fn not_covered(&self) -> u64 {
         self.value.left_out
     }
 
-    /// What the step after it changed; None until a list was asked for.
+    /// The changes after it; None if it comes from no list.
     #[getter]
     fn stats(&self) -> Option<CheckpointStats> {
         self.value.stats.map(CheckpointStats::from)
     }
 
-    /// As `nono checkpoints list --json` has it.
+    /// The data of `nono checkpoints list --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape())
     }
@@ -368,7 +368,7 @@ impl CheckpointResult {
         self.error.as_ref().map(|error| error.clone_ref(py).into_value(py).into_any())
     }
 
-    /// What the checkpoint holds and does not hold, if one was taken now.
+    /// The coverage of the checkpoint, if one was taken now.
     #[getter]
     fn coverage(&self) -> Option<Coverage> {
         self.coverage.clone()
@@ -379,7 +379,7 @@ impl CheckpointResult {
         self.error.as_ref().map_or(Ok(()), |error| Err(error.clone_ref(py)))
     }
 
-    /// As `nono checkpoints create --json` has it.
+    /// The data of `nono checkpoints create --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }

@@ -59,7 +59,7 @@ impl Policy {
         resolved.map(ResolvedPolicy).map_err(|error| document_error(&error))
     }
 
-    /// What these groups deny: each path as written, with `~` and variables expanded, and where it leads.
+    /// The paths that these groups deny: each with `~` and variables expanded, and where it leads.
     fn resolve_deny_paths<'py>(
         &self,
         py: Python<'py>,
@@ -118,13 +118,13 @@ impl ResolvedPolicy {
         self.0.needs_unlink_overrides
     }
 
-    /// What they deny: each path as written, and where it leads. Nothing enforces it but validate_deny_overlaps().
+    /// The denied paths: each as written, and where it leads. Only validate_deny_overlaps() enforces them.
     #[getter]
     fn deny_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         self.0.deny_paths.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
-    /// The same as a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("names", self.names())?;

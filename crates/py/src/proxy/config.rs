@@ -9,7 +9,7 @@ use super::error::config_error;
 use crate::many::{Many, many, some_many};
 use crate::paths::{self, PathArg};
 
-/// How a secret goes into a request.
+/// Ways to insert a secret into a request.
 #[pyclass(eq, hash, frozen, from_py_object, module = "nono_py", rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum InjectMode {
@@ -140,19 +140,19 @@ impl RouteConfig {
         &self.inner.inject_header
     }
 
-    /// How the secret is written; `{}` is the secret.
+    /// The format of the secret; `{}` is the secret.
     #[getter]
     fn credential_format(&self) -> Option<&str> {
         self.inner.credential_format.as_deref()
     }
 
-    /// With URL_PATH: where the token stands.
+    /// With URL_PATH: the path pattern with `{}` for the token.
     #[getter]
     fn path_pattern(&self) -> Option<&str> {
         self.inner.path_pattern.as_deref()
     }
 
-    /// With URL_PATH: where the secret goes.
+    /// With URL_PATH: the path replacement with `{}` for the secret.
     #[getter]
     fn path_replacement(&self) -> Option<&str> {
         self.inner.path_replacement.as_deref()
@@ -194,7 +194,7 @@ impl RouteConfig {
         self.inner.tls_client_key.as_deref().map(|path| paths::to_python(py, path))
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("prefix", self.prefix())?;
@@ -246,7 +246,7 @@ impl ExternalProxyConfig {
         Ok(ExternalProxyConfig { inner, address, bypass_hosts })
     }
 
-    /// As it was given.
+    /// The address as it was given.
     #[getter]
     fn address(&self) -> &str {
         &self.address
@@ -258,7 +258,7 @@ impl ExternalProxyConfig {
         self.bypass_hosts.clone()
     }
 
-    /// All of it as plain values, without a password.
+    /// All values as a plain dict, without a password.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("address", self.shown())?;
@@ -368,7 +368,7 @@ impl ProxyConfig {
         self.inner.bind_port
     }
 
-    /// As they were given, without those of the routes.
+    /// The allowed hosts as given, without those of the routes.
     #[getter]
     fn allowed_hosts(&self) -> Vec<String> {
         self.allowed_hosts.clone()
@@ -386,13 +386,13 @@ impl ProxyConfig {
         self.routes.clone()
     }
 
-    /// How many connections there may be at once.
+    /// The maximum number of concurrent connections.
     #[getter]
     fn max_connections(&self) -> usize {
         self.inner.max_connections
     }
 
-    /// All of it as plain values, but for the certificates.
+    /// All values as a plain dict, without the certificates.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("allowed_hosts", self.allowed_hosts())?;

@@ -35,7 +35,7 @@ impl ProxyHandle {
         dict(py, self.running.env_vars())
     }
 
-    /// Where programs find the routes (`<PREFIX>_BASE_URL`), and the token in place of each key that could be had.
+    /// Variables for the routes (`<PREFIX>_BASE_URL`), and the token in place of each available key.
     fn credential_env_vars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         dict(py, self.running.credential_env_vars())
     }

@@ -50,7 +50,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What is wanted, resolved; of a checkpoint: its project. None where it is about no path.
+    /// The requested path, resolved; of a checkpoint: its project. None if the request is about no path.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -61,7 +61,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// As the command wrote it, where that differs from `path`.
+    /// The path as the command wrote it, if that differs from `path`.
     #[getter]
     fn written<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -92,7 +92,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What the answer "directory" opens; None where that would be too much.
+    /// The folder that the answer "directory" opens; None if that would be too much.
     #[getter]
     fn folder<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -111,7 +111,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What is to be restored; empty means all of it.
+    /// The paths to be restored; empty means all of them.
     #[getter]
     fn paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         let all: &[PathBuf] = match &self.question.subject {
@@ -148,7 +148,7 @@ impl ApprovalRequest {
         self.question.reason.as_deref()
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("id", self.id())?;

@@ -183,7 +183,7 @@ impl RollbackSession {
         self.entry.metadata.command.clone()
     }
 
-    /// When it started, ISO 8601.
+    /// The time it started, ISO 8601.
     #[getter]
     fn started(&self) -> &str {
         &self.entry.metadata.started
@@ -213,7 +213,7 @@ impl RollbackSession {
         paths::to_python(py, &self.entry.dir)
     }
 
-    /// What was tracked.
+    /// The tracked paths.
     #[getter]
     fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         self.entry.metadata.tracked_paths.iter().map(|path| paths::to_python(py, path)).collect()
@@ -227,7 +227,7 @@ impl RollbackSession {
         plain::plain(py, &all)
     }
 
-    /// What a snapshot holds and does not hold.
+    /// The coverage of a snapshot.
     #[pyo3(signature = (snapshot = 0))]
     fn coverage<'py>(&self, py: Python<'py>, snapshot: u32) -> PyResult<Bound<'py, PyAny>> {
         let coverage = self.with(py, &Watch::default(), |session, _| {
@@ -257,7 +257,7 @@ impl RollbackSession {
         Ok(SessionChanges { set })
     }
 
-    /// The same as a patch for `git apply`: bytes, since files may hold any.
+    /// The changes as a patch for `git apply`: bytes, since files may hold any.
     #[pyo3(signature = (paths = None, *, from_snapshot = 0, to_snapshot = None, progress = None, cancel = None))]
     fn diff<'py>(
         &self,
@@ -382,7 +382,7 @@ impl RollbackSession {
         })
     }
 
-    /// As `nono rollback list --json` has it, read anew.
+    /// The data of `nono rollback list --json`, read anew.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = long(py, &Watch::default(), |_| {
             self.found().and_then(|entry| json::session(&entry)).map_err(|error| error::rollback(&error))

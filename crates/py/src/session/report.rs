@@ -122,7 +122,7 @@ impl Denial {
         matches!(&self.what, What::Attempt(denial) if denial.probe)
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("kind", self.kind())?;
@@ -303,20 +303,20 @@ impl SessionReport {
         self.report.captured.as_ref().is_some_and(|captured| captured.truncated)
     }
 
-    /// What it changed, where it was tracked and the final snapshot could be taken; else None.
+    /// The changes of the run, if it was tracked and the final snapshot could be taken; else None.
     #[getter]
     fn changes(&self) -> Option<SessionChanges> {
         let set = self.tracked()?.changes.as_ref().ok()?.list.clone()?;
         Some(SessionChanges { set })
     }
 
-    /// What the first snapshot holds and does not hold, where the run was tracked.
+    /// The coverage of the baseline, if the run was tracked.
     #[getter]
     fn coverage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.tracked().map(|tracked| &tracked.coverage))
     }
 
-    /// What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons.
+    /// Examples of paths it created that are in no snapshot, so that a restore leaves them, with the reasons.
     #[getter]
     fn made_uncovered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(
@@ -325,7 +325,7 @@ impl SessionReport {
         )
     }
 
-    /// What the first snapshot had left out and was gone or changed at the end: no restore brings it back.
+    /// Paths not in the baseline that were gone or changed at the end: no restore brings them back.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(
@@ -368,7 +368,7 @@ impl SessionReport {
         failures.iter().map(|error| error.value(py).clone().into_any()).collect()
     }
 
-    /// What went through the filter, where the network was filtered.
+    /// The network events, if the network was filtered.
     #[getter]
     fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.network_value())
@@ -404,12 +404,12 @@ impl SessionReport {
         self.all_warnings()
     }
 
-    /// Why it may have failed, for people, as `nono run` says it.
+    /// A readable explanation of a failure, as `nono run` prints it.
     fn explain(&self) -> String {
         self.formatter().lines().join("\n")
     }
 
-    /// Everything as plain values; the fields that `--diagnostics-json` has are called as there.
+    /// All values as a plain dict; fields that `--diagnostics-json` has too have the same names.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = match self.formatter().json() {
             Value::Object(mut fields) => {

@@ -60,25 +60,25 @@ impl RollbackReport {
         }
     }
 
-    /// What was changed, each with `path`, `change_type` and `size_delta`.
+    /// The changes, each with `path`, `change_type` and `size_delta`.
     #[getter]
     fn changes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "changes")
     }
 
-    /// What was left as it is, each with the reason.
+    /// The paths that were kept, each with the reason.
     #[getter]
     fn kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "kept")
     }
 
-    /// What the snapshot had left out and is gone or changed, each with `how` and the reason.
+    /// Paths that the snapshot does not hold and that are gone or changed, each with `how` and the reason.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "lost")
     }
 
-    /// What could not be restored, each with the error.
+    /// The paths that could not be restored, each with the error.
     #[getter]
     fn failed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "failed")
@@ -90,7 +90,7 @@ impl RollbackReport {
         matches!(&self.outcome, Outcome::Done(done) if done.interrupted)
     }
 
-    /// As `nono rollback restore --json` has it.
+    /// The data of `nono rollback restore --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::plain(py, &self.value())
     }

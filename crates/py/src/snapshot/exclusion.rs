@@ -90,7 +90,7 @@ impl ExclusionConfig {
         self.config.max_ignored_folder
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("use_gitignore", self.config.use_gitignore)?;

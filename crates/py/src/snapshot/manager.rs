@@ -181,7 +181,7 @@ impl SnapshotManager {
         Ok((SnapshotManifest::new(manifest, &self.names), change_list(py, changes, &self.names)?))
     }
 
-    /// What restoring this snapshot would change; nothing is touched. Only below `paths`, if given.
+    /// The changes that restoring this snapshot would make; nothing is touched. Only below `paths`, if given.
     #[pyo3(signature = (snapshot_number, *, paths=None, progress=None, cancel=None))]
     fn compute_restore_diff<'py>(
         &self,
@@ -234,7 +234,7 @@ impl SnapshotManager {
         self.go_back(py, &watch, last, RestoreOptions::default())
     }
 
-    /// What changed since this snapshot was taken. No snapshot is taken now, and nothing is touched.
+    /// The changes since this snapshot was taken. No snapshot is taken now, and nothing is touched.
     #[pyo3(signature = (snapshot_number, *, progress=None, cancel=None))]
     fn compute_changes<'py>(
         &self,
@@ -310,14 +310,14 @@ impl SnapshotManager {
         self.work(py, &Watch::default(), |manager| manager.save_session_metadata(&metadata))
     }
 
-    /// What `session.json` of a session says. Missing or malformed, it is a SnapshotError.
+    /// Load the `session.json` of a session. A missing or malformed one is a SnapshotError.
     #[staticmethod]
     fn load_session_metadata(py: Python<'_>, session_dir: PathArg) -> PyResult<SessionMetadata> {
         let load = |_: &Live| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
         Ok(SessionMetadata::new(long(py, &Watch::default(), load)?))
     }
 
-    /// How many snapshots were taken in this session.
+    /// The number of snapshots taken in this session.
     fn snapshot_count(&self) -> PyResult<u32> {
         self.count()
     }

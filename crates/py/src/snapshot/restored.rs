@@ -85,19 +85,19 @@ fn pairs<'py>(py: Python<'py>, pairs: &[(PathBuf, String)]) -> Pairs<'py> {
 
 #[pymethods]
 impl RestoreReport {
-    /// What changed in the tree, sorted by path.
+    /// The changes in the tree, sorted by path.
     #[getter]
     fn applied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.changes(py)
     }
 
-    /// What was left as it is, as pairs of path and reason.
+    /// The paths that were kept, as pairs of path and reason.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.skipped)
     }
 
-    /// What could not be restored, or not completely, as pairs of path and reason.
+    /// The paths that could not be restored, or not completely, as pairs of path and reason.
     #[getter]
     fn failed<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.failed)
@@ -109,7 +109,7 @@ impl RestoreReport {
         self.done.kept.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
-    /// What the snapshot had left out and is gone or changed, as pairs of path and what became of it.
+    /// Paths that the snapshot does not hold and that are gone or changed, as pairs of path and what became of it.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.lost)
@@ -121,13 +121,13 @@ impl RestoreReport {
         self.done.safety.to_string()
     }
 
-    /// Everything that the snapshot holds is as it was.
+    /// Whether everything that the snapshot holds was restored.
     #[getter]
     fn is_complete(&self) -> bool {
         self.done.complete
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("applied", self.changes(py)?.call_method0("to_dict")?)?;
