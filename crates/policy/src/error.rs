@@ -1,7 +1,7 @@
 //! Errors of policies, profiles, capability sets and saved states.
 //!
 //! Each variant carries the path or name it is about, so that callers match on variants and never on text.
-//! `hint` gives the flag or command that fixes the case, where there is one; the edge prints it on its own line.
+//! `hint` gives the flag or command that fixes the case, where there is one; the CLI prints it on its own line.
 
 use std::io;
 use std::path::PathBuf;

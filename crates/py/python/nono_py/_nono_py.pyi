@@ -319,7 +319,7 @@ class ResolvedPolicy:
         """Whether a group wants ``apply_unlink_overrides()``."""
     @property
     def deny_paths(self) -> list[str]:
-        """What they deny: each path as written, and where it leads.
+        """The denied paths: each as written, and where it leads.
 
         Nothing enforces it but ``validate_deny_overlaps()``.
         """
@@ -408,7 +408,7 @@ def sandboxed_exec(
 
 @type_check_only
 class NetworkAuditEvent(TypedDict):
-    """One request or tunnel, as ``ProxyHandle.drain_audit_events()`` tells it."""
+    """One request or tunnel, as ``ProxyHandle.drain_audit_events()`` returns it."""
 
     timestamp_unix_ms: int
     mode: Literal["connect", "connect_intercept", "reverse", "external"]
@@ -652,7 +652,7 @@ class Change:
         """The number of bytes a regular file grew by."""
     @property
     def kind(self) -> Literal["file", "symlink", "directory", "special"]:
-        """What it is now, or was before it went."""
+        """Its kind now, or before it was removed."""
     @property
     def old_hash(self) -> ContentHash | None:
         """The hash of a regular file before."""
@@ -682,7 +682,7 @@ class Coverage:
         """Names that were left out; a directory counts once, with everything in it."""
     @property
     def left_out(self) -> list[dict[str, Any]]:
-        """What was left out, by cause: cause, entries, directories, examples (dicts of path and reason)."""
+        """Excluded paths by cause: cause, entries, directories, examples (dicts of path and reason)."""
     @property
     def notes(self) -> list[str]:
         """Further notes: a tracked path that does not exist, ignore rules that were not applied."""
@@ -782,7 +782,7 @@ class SnapshotManifest:
 
 @final
 class RestoreReport:
-    """What a restore did."""
+    """Result of a restore."""
 
     @property
     def applied(self) -> ChangeList:
@@ -896,7 +896,7 @@ class SnapshotManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> ChangeList:
-        """What restoring this snapshot would change; nothing is touched."""
+        """The changes that restoring this snapshot would make; nothing is touched."""
     def restore_to(
         self,
         snapshot_number: int,
@@ -905,7 +905,7 @@ class SnapshotManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> ChangeList:
-        """Put everything that this snapshot holds back; only below ``paths``, if given. Gives what changed.
+        """Restore everything that this snapshot holds; only below ``paths``, if given. Returns the changes.
 
         If something is not as it was in the snapshot afterwards, that is a SnapshotError of the kind "incomplete", whose
         ``report`` says what was done and what was not. What the snapshot left out is left alone, and no error.
@@ -931,7 +931,7 @@ class SnapshotManager:
         """Write ``session.json``, which says what the session is about."""
     @staticmethod
     def load_session_metadata(session_dir: StrPath) -> SessionMetadata:
-        """What ``session.json`` of a session says."""
+        """Load the ``session.json`` of a session."""
     def snapshot_count(self) -> int:
         """The number of snapshots taken in this session."""
     def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> list[str]:
@@ -1444,7 +1444,7 @@ class ImportReport:
 
 @final
 class CheckpointCall:
-    """A call of an agent's tool: a checkpoint before, and a mark of what the tool left after.
+    """A call of an agent's tool: a checkpoint before, and the state after it recorded.
 
     Restores nothing by itself.
     """
@@ -1480,7 +1480,7 @@ class AgentTurns:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RestoreOutcome:
-        """Take one turn back: its number in the list, its id or a beginning of it.
+        """Undo one turn: its number in the list, its id or a beginning of it.
 
         What came later stays: in the same text file it is merged, and what does not merge is kept, unless ``force``. With
         ``dry_run``, only the plan.
@@ -1554,10 +1554,9 @@ class CheckpointManager:
     def config(self) -> dict[str, Any]:
         """The settings as they are in force, by their names in ``config.toml``."""
     def new_turn(self, turn: str | None = None) -> str:
-        """A new turn begins: what an agent does between two messages of a person.
+        """Begin a new turn: the agent's work between two prompts of the user.
 
-        There is at most one checkpoint of each project in it. Without a name it gets one that no other has; gives the
-        name.
+        There is at most one checkpoint of each project in it. Without a name it gets a unique one. Returns the name.
         """
     @property
     def turn(self) -> str | None:
@@ -1575,7 +1574,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointResult:
-        """A checkpoint of the project that ``dir`` belongs to, unless this turn has one or nothing changed.
+        """Take a checkpoint of the project that ``dir`` belongs to, unless this turn has one or nothing changed.
 
         Failing is an answer, too. A call of an agent's tool begins with it, which ``agent_left`` ends.
         """
@@ -1639,7 +1638,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointDiff:
-        """What changed since a checkpoint; with ``path`` or ``glob``, in these files and folders, below ``dir``."""
+        """The changes since a checkpoint; with ``path`` or ``glob``, in these files and folders, below ``dir``."""
     def plan(
         self,
         dir: StrPath,
@@ -1673,7 +1672,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RestoreOutcome:
-        """Put a checkpoint back: all of it, or these paths and patterns below ``dir``.
+        """Restore a checkpoint: all of it, or these paths and patterns below ``dir``.
 
         What is there now is captured first, and ``undo`` goes back to that. What people changed after the agent's last
         write is kept, unless ``merge`` or ``force``; a ``.git`` that is there is left alone, unless ``with_git``. With
@@ -1716,7 +1715,7 @@ class CheckpointManager:
         cancel: Cancel | None = None,
     ) -> CheckpointPlan: ...
     def set_name(self, dir: StrPath, checkpoint: int | str | Checkpoint, name: str) -> Checkpoint:
-        """Give a checkpoint a name, which also keeps it from being removed by itself.
+        """Name a checkpoint, which also protects it from pruning.
 
         An empty one takes the name away.
         """
@@ -1859,7 +1858,7 @@ def hooks_remove(
 def risk_of(
     command: str, *, cwd: StrPath | None = None, home: StrPath | None = None, tool: str = "terminal"
 ) -> tuple[list[str], str] | None:
-    """What a line for a shell may lose or overwrite: ``(targets, reason)`` for ``ensure_checkpoint``.
+    """What a shell command may delete or overwrite: ``(targets, reason)`` for ``ensure_checkpoint``.
 
     None if it puts nothing of the user's at risk. Nothing is run, and nothing is looked up on disk.
     """
@@ -1890,10 +1889,10 @@ class ApprovalRequest:
     def access(self) -> Literal["read", "write", "read+write"] | None: ...
     @property
     def object(self) -> Literal["file", "directory", "new"] | None:
-        """What stands at ``path``; ``"new"`` for nothing yet."""
+        """Kind of ``path``; ``"new"`` if it does not exist yet."""
     @property
     def folder(self) -> str | None:
-        """What the answer ``"directory"`` opens; None where that would be too much."""
+        """The folder that the answer ``"directory"`` opens; None if that would be too much."""
     @property
     def snapshot(self) -> str | None:
         """The snapshot, or the id of the checkpoint, to be restored."""
@@ -2071,10 +2070,10 @@ class RollbackReport:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing was done, since that was all that was asked for."""
+        """Whether this is only a plan, and nothing was done."""
     @property
     def ok(self) -> bool:
-        """Whether everything that was asked for was restored: nothing kept, nothing failed, not interrupted."""
+        """Whether everything requested was restored: nothing kept, nothing failed, not interrupted."""
     @property
     def undo_id(self) -> str | None:
         """The id by which this restore can be undone; None where nothing was changed."""
@@ -2117,7 +2116,7 @@ class RollbackSession:
         """The time it started, ISO 8601."""
     @property
     def status(self) -> Literal["live", "finished", "interrupted"]:
-        """As it was when it was opened."""
+        """The status when it was opened."""
     @property
     def exit_code(self) -> int | None: ...
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ._nono_py import Conflicts, Progress, StrPath
 
 Decision = Literal["once", "session", "always", "directory", "deny", "never"]
-"""What ``approve`` may answer, beside True (``"once"``) and False (``"deny"``).
+"""Answers of ``approve``, beside True (``"once"``) and False (``"deny"``).
 
 ``"once"``: this call. ``"session"`` (or ``"always"``): this object, until the run ends. ``"directory"``: its folder
 (``request.folder``) and everything below it. ``"deny"``: the same question is not asked again. ``"never"``: nothing of
@@ -93,15 +93,15 @@ class RunOptions(TypedDict, total=False):
     env_all: bool
     """Pass all variables on, except those that inject code."""
     workdir: StrPath | None
-    """Where the command starts."""
+    """The folder the command starts in."""
     rollback: bool | None
     """Snapshot everything writable before, while and after it runs. None: as the profile says."""
     rollback_exclude: Sequence[str]
     """Leave these out of the snapshots: a name, a part of a path, or a glob on names."""
     rollback_include: Sequence[str]
-    """Take these into the snapshots whatever other rules say."""
+    """Include these in the snapshots whatever other rules say."""
     rollback_all: bool
-    """Take everything: ignored files and build output, too."""
+    """Include everything: ignored files and build output, too."""
     rollback_best_effort: bool
     """Run also where not everything fits into the store; the report names what is not protected."""
     rollback_dest: StrPath | None
@@ -119,7 +119,7 @@ class RunOptions(TypedDict, total=False):
     in ``report.approval_errors``, and a warning says so), an answer that means nothing, no answer in ``approve_timeout``.
     """
     approve_timeout: float | None
-    """How long ``approve`` may take; a call that takes longer is left alone, and the next one may begin beside it."""
+    """Maximum time for ``approve``; a call that takes longer is abandoned, and the next one may begin meanwhile."""
     approve_rules: Sequence[StrPath]
     """Files of rules that answer before ``approve`` does, as ``nono run --approve policy:FILE``."""
     accept_weaker: bool
@@ -145,9 +145,9 @@ class RunOptions(TypedDict, total=False):
     capture_output: bool
     """Capture its output in the report, instead of passing it on to this process's own."""
     stdin: bytes | None
-    """What it can read; None: what this process can."""
+    """Its standard input; None: that of this process."""
     max_output: int | None
-    """How much of each output is kept; the rest is dropped, and ``report.truncated`` says so."""
+    """Maximum size of each captured output; the rest is dropped, and ``report.truncated`` says so."""
     progress: Progress | None
     """Called as ``progress(files, 0)`` while a snapshot is taken."""
     cancel: Cancel | None
@@ -239,11 +239,11 @@ class Session:
         return open_session(os.path.join(os.path.expanduser(dest), session_id))
 
     def changes(self, paths: Sequence[StrPath] | None = None) -> SessionChanges:
-        """What it changed."""
+        """The changes of the run."""
         return self.rollback.changes(paths)
 
     def diff(self, paths: Sequence[StrPath] | None = None) -> bytes:
-        """What it changed, as a patch for ``git apply``."""
+        """The changes as a patch for ``git apply``."""
         return self.rollback.diff(paths)
 
     def restore(

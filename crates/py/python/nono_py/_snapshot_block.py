@@ -73,11 +73,11 @@ class Snapshot:
 
     @property
     def session_dir(self) -> str | None:
-        """Where the snapshot is kept; None before the block, and after it when the folder was temporary and is gone."""
+        """The folder of the snapshot; None before the block, and after it when the folder was temporary and is gone."""
         return self._dir
 
     def changes(self) -> ChangeList:
-        """What changed since the block began, sorted by path."""
+        """The changes since the block began, sorted by path."""
         return self.manager.compute_changes(self.manifest.number)
 
     def restore(self) -> ChangeList:

@@ -187,7 +187,7 @@ class CheckpointManager:
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> _nono_py.CheckpointDiff:
-        """What changed since a checkpoint."""
+        """The changes since a checkpoint."""
         return await run_in_thread(
             lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
         )
@@ -240,7 +240,7 @@ class AgentTurns:
         return await run_in_thread(lambda _: self._turns.list_turns(dir))
 
     async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.CheckpointPlan:
-        """What ``undo`` with the same arguments would do."""
+        """The plan of ``undo`` with the same arguments."""
         return await run_in_thread(
             lambda cancel: self._turns.undo(dir, turn, dry_run=True, **choice, cancel=cancel)
         )

@@ -11,7 +11,7 @@ use super::work::{self, Taking};
 use crate::error::{CheckpointError, Raise};
 use crate::long::Watch;
 
-/// A call of an agent's tool: a checkpoint before, and a mark of what the tool left after. Restores nothing by itself.
+/// A call of an agent's tool: a checkpoint before, and the state after it recorded. Restores nothing by itself.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointCall {

@@ -183,7 +183,7 @@ pub(super) fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
     Ok(done.into())
 }
 
-/// The configured limits, with what was asked for instead.
+/// Configured limits, overridden by the arguments.
 pub(super) fn retention(
     manager: &CheckpointManager,
     retention_days: Option<u32>,

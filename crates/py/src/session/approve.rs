@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Request of a command for access beyond its grants.
 ///
-/// `path` is without links, and is what a yes opens; `reason` and `program` are the command's own words.
+/// `path` is without links, and is what a yes opens; `reason` and `program` are untrusted text of the command.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct ApprovalRequest {

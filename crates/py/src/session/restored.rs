@@ -36,13 +36,13 @@ impl RollbackReport {
 
 #[pymethods]
 impl RollbackReport {
-    /// Whether nothing was done, since that was all that was asked for.
+    /// Whether this is only a plan, and nothing was done.
     #[getter]
     fn dry_run(&self) -> bool {
         matches!(self.outcome, Outcome::Plan(_))
     }
 
-    /// Whether everything that was asked for was restored: nothing kept, nothing lost, nothing failed, not interrupted.
+    /// Whether everything requested was restored: nothing kept, nothing lost, nothing failed, not interrupted.
     #[getter]
     fn ok(&self) -> bool {
         match &self.outcome {

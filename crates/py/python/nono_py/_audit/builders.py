@@ -113,7 +113,7 @@ def network(
     injection_mode: str | None = None,
     denial_category: str | None = None,
 ) -> dict[str, Any]:
-    """Something went through the proxy, or was refused by it."""
+    """A request through the proxy, allowed or refused."""
     event = {
         "timestamp_unix_ms": timestamp_unix_ms,
         "mode": mode,

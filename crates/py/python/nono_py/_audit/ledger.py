@@ -69,7 +69,7 @@ class LedgerVerificationResultDict(TypedDict):
 
 
 class HasJson(Protocol):
-    """Something like ``nono_py.SessionMetadata``."""
+    """Protocol of ``nono_py.SessionMetadata``."""
 
     def to_json(self) -> str:
         """The metadata as JSON."""

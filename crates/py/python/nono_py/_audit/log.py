@@ -18,7 +18,7 @@ _NATIVE = "events.ndjson"
 
 
 class AuditVerificationResultDict(TypedDict):
-    """What ``verify_log`` found."""
+    """Result of ``verify_log``."""
 
     hash_algorithm: str
     merkle_scheme: str
@@ -34,7 +34,7 @@ class AuditVerificationResultDict(TypedDict):
 
 
 class StopEvent(Protocol):
-    """What ``tail_session`` needs of a ``threading.Event``."""
+    """The part of ``threading.Event`` that ``tail_session`` needs."""
 
     def is_set(self) -> bool:
         """Whether to stop."""
