@@ -72,7 +72,7 @@ def request(path, access="read", reason=None):
 
 
 def checkpoint(reason):
-    """Have a snapshot taken; its number."""
+    """Request a snapshot; returns its number."""
     answer, _ = exchange({"type": "checkpoint_request", "reason": reason})
     if answer["snapshot"] is None:
         raise Denied(answer["reason"])
@@ -80,7 +80,7 @@ def checkpoint(reason):
 
 
 def restore(snapshot, paths=()):
-    """Have paths (all, if there are none) put back to a snapshot, once the person agreed."""
+    """Request the restore of paths (all, if there are none) from a snapshot, once the user agreed."""
     message = {"type": "restore_request", "snapshot": snapshot, "paths": [lossless(path) for path in paths]}
     answer, _ = exchange(message)
     if not answer["restored"]:

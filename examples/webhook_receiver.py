@@ -47,7 +47,7 @@ def decide(question, folders):
 
 
 class Answers:
-    """What was answered, by nonce: a question that is sent again gets the same answer, and no other may use its nonce."""
+    """Answers by nonce: a request that is sent again gets the same answer, and no other may use its nonce."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -1,5 +1,5 @@
-//! What answering trapped calls costs, beside a program without a sandbox and beside the least that trapping can cost:
-//! `reference/notify_loop.c`, which lets every open pass unseen.
+//! Cost of answering trapped calls, compared with a program without a sandbox and with the minimum cost of trapping:
+//! `reference/notify_loop.c`, which lets every open pass.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -52,11 +52,11 @@ struct Bench<'a> {
     options: &'a Options,
 }
 
-/// How a program is run.
+/// Way in which a program is run.
 #[derive(Clone, Copy)]
 enum Way {
     Bare,
-    /// Under the reference.
+    /// Under the reference loop.
     Loop,
     /// `nono run`: no open is trapped.
     Run,
@@ -130,7 +130,7 @@ impl Bench<'_> {
         table.push(Row::times(&format!("{what} without --ask, to no sandbox"), bare, inside, "1.06"));
     }
 
-    /// From a call to the question on the screen, with a program that notes when it calls.
+    /// Time from a call to the prompt on the screen, with a program that notes when it calls.
     fn question(&self, table: &mut Table) {
         let (inside, outside) = (self.path("project"), self.path("home").join("letter"));
         fs::create_dir(&inside).expect("a folder");
@@ -212,7 +212,7 @@ impl Bench<'_> {
 struct Terminal(Child);
 
 impl Terminal {
-    /// Read until these bytes came.
+    /// Reads until these bytes have come.
     fn until(&mut self, wanted: &[u8]) {
         let stdout = self.0.stdout.as_mut().expect("piped");
         let (mut last, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
@@ -242,7 +242,7 @@ impl Drop for Terminal {
     }
 }
 
-/// The same clock for all processes.
+/// Time of a clock that all processes share, in milliseconds.
 fn monotonic_ms() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
@@ -255,7 +255,7 @@ pub(crate) fn call_at(note: &Path, wanted: &Path) {
     let _ = fs::File::open(wanted);
 }
 
-/// So many megabytes of text.
+/// Prints this many megabytes of text.
 pub(crate) fn spew(megabytes: usize) {
     let line = [b"0123456789 abcdefghijklmnopqrstuvwxyz".repeat(2), b"\r\n".to_vec()].concat();
     let block = line.repeat(1 + 65536 / line.len());
@@ -263,9 +263,9 @@ pub(crate) fn spew(megabytes: usize) {
     let mut left = megabytes * 1_000_000;
     while left > 0 {
         let part = &block[..block.len().min(left)];
-        out.write_all(part).expect("somebody reads");
+        out.write_all(part).expect("the output is read");
         left -= part.len();
     }
-    out.write_all(b"\r\nthat was all\r\n").expect("somebody reads");
-    out.flush().expect("somebody reads");
+    out.write_all(b"\r\nthat was all\r\n").expect("the output is read");
+    out.flush().expect("the output is read");
 }

@@ -1,4 +1,4 @@
-//! What a checkpoint costs a coding agent: the hook before a tool call, as the agent runs it, on a tree where nothing
+//! Cost of a checkpoint for a coding agent: the hook before a tool call, as the agent runs it, on a tree where nothing
 //! changed, on one where a hundred files did, and on projects of several sizes.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::snapshot::ground::{Ground, Tools};
 use crate::snapshot::tree::{Source, Victims, generate};
 use crate::snapshot::{disk, helper_folder};
 
-/// So many files change between two checkpoints.
+/// Number of files that change between two checkpoints.
 const CHANGED: usize = 100;
 
 pub(crate) fn rows(options: &Options, table: &mut Table) {
@@ -110,7 +110,7 @@ impl Bench<'_> {
         command
     }
 
-    /// What the hook leaves to do in the background would disturb whoever is measured next.
+    /// Waits for the hook's background work, which would disturb the next measurement.
     fn upkeep_is_over(&self) {
         let lock = self.ground.path("state").join("store/maintenance");
         if let Ok(file) = fs::File::open(lock) {
@@ -124,7 +124,7 @@ impl Bench<'_> {
         assert_eq!(listed, 1, "the first hook takes a checkpoint");
     }
 
-    /// How many checkpoints there are.
+    /// Number of checkpoints.
     fn list(&self, tree: &Path) -> usize {
         let mut command = self.ground.command(self.ground.path("nono"));
         command.args(["checkpoints", "list", "--json"]).current_dir(tree);
@@ -160,8 +160,8 @@ impl Bench<'_> {
         table.push(Row::times(what, median(reference), median(ours), "0.2"));
     }
 
-    /// Projects of these sizes, beside `git status` on the same files; and a hook that has nothing to do: what is left of
-    /// it is the walk.
+    /// Projects of these sizes, beside `git status` on the same files; and a hook that has nothing to do: what is left
+    /// of it is the walk.
     fn sized(&self, table: &mut Table) {
         let sizes: &[(usize, &str)] = if self.options.quick {
             &[(1, "-"), (1_000, "12 ms")]

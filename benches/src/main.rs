@@ -1,4 +1,4 @@
-//! What the sandbox and the snapshots cost, as ratios to a reference measured in the same run.
+//! Cost of the sandbox and the snapshots, as ratios to a reference measured in the same run.
 //!
 //! Rounds are interleaved (reference, ours, reference, …) and medians compared, so that a noisy machine disturbs both
 //! alike. Everything runs as an ordinary user. Nothing is asserted about speed: the table is for people, with the goal
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The children's halves of the benchmarks: inside and outside the sandbox, ours and the reference, it is this program.
+/// Child processes of the benchmarks, inside and outside the sandbox, which are this program too.
 fn helper(args: &[OsString]) -> bool {
     let Some((first, rest)) = args.split_first() else { return false };
     let paths: Vec<PathBuf> = rest.iter().map(PathBuf::from).collect();

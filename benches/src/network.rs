@@ -1,5 +1,5 @@
-//! What the filtered network costs, beside `tinyproxy`: the same client and the same server, through the one from inside
-//! the sandbox, and through the other without any.
+//! Cost of the filtered network, compared with `tinyproxy`: the same client and server, through nono's proxy from
+//! inside the sandbox, and through `tinyproxy` without a sandbox.
 
 mod client;
 mod server;
@@ -111,7 +111,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// In turn, and the medians by time.
+    /// Runs both in turn, and returns the medians by time.
     fn compare(&self, tiny: &Tiny, load: Load, rounds: usize) -> (Told, Told) {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
@@ -135,7 +135,7 @@ impl Bench {
         told(&mut command, None)
     }
 
-    /// From inside the sandbox.
+    /// Runs the client inside the sandbox.
     fn filtered(&self, load: Load) -> Told {
         let mut command = self.ground.command(self.ground.path("nono"));
         let host = format!("127.0.0.1:{}", self.server.port);

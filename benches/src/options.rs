@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Checkpoints,
 }
 
-/// Where trees and stores are.
+/// File system of trees and stores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Tmpfs,

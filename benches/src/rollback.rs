@@ -1,5 +1,5 @@
-//! What tracking a run costs: two snapshots around a command that does nothing, watching while something is built,
-//! memory while nothing happens, and opening a review of ten thousand changes.
+//! Cost of tracking a run: two snapshots around a command that does nothing, watching during a build, memory while
+//! idle, and opening a review of ten thousand changes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::snapshot::ground::{Ground, Tools, run};
 use crate::snapshot::tree::{Source, generate};
 use crate::snapshot::{disk, helper_folder};
 
-/// So many files change for the review.
+/// Number of files that change for the review.
 const CHANGES: usize = 10_000;
 const QUICK_CHANGES: usize = 1_000;
 
@@ -127,7 +127,7 @@ impl Bench<'_> {
         ));
     }
 
-    /// From the start of `rollback review` to the first complete screen.
+    /// Time from the start of `rollback review` to the first complete screen.
     fn review(&self, table: &mut Table) {
         let count = if self.options.quick { QUICK_CHANGES } else { CHANGES };
         let tree = self.ground.path("changes");
@@ -168,8 +168,8 @@ impl Bench<'_> {
     }
 }
 
-/// The build: so many units, each a process of its own that reads a source, works, and writes an object. Prints how long
-/// it took.
+/// The build: so many units, each a process of its own that reads a source, works, and writes an object. Prints how
+/// long it took.
 pub(crate) fn build(dir: &Path, units: usize) {
     let begin = Instant::now();
     let own = std::env::current_exe().expect("this program");

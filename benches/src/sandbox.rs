@@ -1,4 +1,4 @@
-//! What the sandbox costs.
+//! Cost of the sandbox.
 
 use crate::measure::{self, Row, Table, median_ms};
 use crate::options::Options;
@@ -55,7 +55,7 @@ fn opens(world: &World, rounds: usize) -> Vec<Row> {
     )]
 }
 
-/// What stays in memory and on disk.
+/// Memory and disk usage.
 fn sizes(world: &World, quick: bool) -> Vec<Row> {
     let resident = world.resident_mib(&world.nono(&["run"], &["cat"]));
     let binary = std::fs::metadata(world.nono_binary()).map_or(0, |meta| meta.len());

@@ -1,5 +1,5 @@
-//! What snapshots cost: beside `cp -a`, `git add -A`, `find -printf` and reading every file, on the Linux 6.1 source
-//! (`--quick`: on generated files), with warm caches, on tmpfs and on a disk.
+//! Cost of snapshots, compared with `cp -a`, `git add -A`, `find -printf` and reading every file, on the Linux 6.1
+//! source (`--quick`: on generated files), with warm caches, on tmpfs and on a disk.
 
 mod child;
 pub(crate) mod ground;
@@ -57,7 +57,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     }
 }
 
-/// This program where the ordinary user can run it, and the folder it is in.
+/// Copy of this program that the ordinary user can run, and its folder.
 pub(crate) fn helper_folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::Builder::new().prefix("nono-bench-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -66,7 +66,7 @@ pub(crate) fn helper_folder() -> (tempfile::TempDir, PathBuf) {
     (folder, helper)
 }
 
-/// Is it there, with so many megabytes free?
+/// Whether the folder exists and has this many megabytes free.
 fn has_room(memory: &Path, megabytes: u64) -> bool {
     let free = || ground::df(memory, "avail").parse::<u64>().unwrap_or(0) / 1000;
     let enough = memory.is_dir() && free() >= megabytes;
@@ -76,7 +76,7 @@ fn has_room(memory: &Path, megabytes: u64) -> bool {
     enough
 }
 
-/// Where temporary files are; where that is memory, where this program is.
+/// Folder on a disk: the temporary folder, or if that is in memory, the folder of this program.
 pub(crate) fn disk() -> PathBuf {
     let here = std::env::current_dir().expect("a folder");
     let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), here];

@@ -62,7 +62,7 @@ impl World {
             .is_ok_and(|s| s.success())
     }
 
-    /// As an ordinary user. The change of user is part of every command, so it is part of both sides of a ratio; it is
+    /// Command of an ordinary user. The change of user is part of every command, so of both sides of a ratio; it is
     /// done in the forked child itself and costs no further program.
     fn command(&self, words: &[String]) -> Command {
         use std::os::unix::process::CommandExt;

@@ -41,7 +41,7 @@ def main() -> None:
         result = audit.verify_log(folder)
         print(f"good: {result['event_count']} records, root {result['computed_merkle_root']}")
 
-        # Prove one of them to somebody who knows the root, without the others.
+        # Prove one of them to a verifier that knows only the root.
         leaves = [record["leaf_hash"] for record in audit.iter_session(folder)]
         proof = audit.build_inclusion_proof(leaves, 1)
         assert audit.verify_inclusion_proof(proof, expected_root=result["computed_merkle_root"])
@@ -54,7 +54,7 @@ def main() -> None:
         ledger.write_text(json.dumps(line) + "\n")
         assert audit.verify_session_in_ledger(ledger, session)["session_digest_matches"]
 
-        # Somebody would rather have been allowed.
+        # Tamper with the log.
         log = folder / audit.AUDIT_EVENTS_FILENAME
         log.write_text(log.read_text().replace("not in this project", "you are welcome here"))
         try:

@@ -16,7 +16,7 @@ def main() -> None:
         (project / "app.py").write_text("version = 1\n")
         manager = nono.CheckpointManager(Path(temporary, "state"), Path(temporary, "home"), agent="example")
 
-        # Each message of a person begins a turn; each tool call that writes asks for a checkpoint first.
+        # Each prompt of the user begins a turn; each tool call that writes asks for a checkpoint first.
         for version in (2, 3):
             manager.new_turn()
             with manager.call(project, f"write version {version}"):

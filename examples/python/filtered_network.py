@@ -36,7 +36,7 @@ class Hello(BaseHTTPRequestHandler):
 
 
 def programs() -> nono.CapabilitySet:
-    """What programs need to start, Python too."""
+    """The grants that programs need to start, Python too."""
     caps = nono.CapabilitySet()
     for path in ("/usr", "/bin", "/lib", "/lib64", sys.prefix, sys.base_prefix):
         if Path(path).is_dir():

@@ -9,7 +9,7 @@ import nono_py as nono
 
 
 def programs() -> nono.CapabilitySet:
-    """What programs need to start."""
+    """The grants that programs need to start."""
     caps = nono.CapabilitySet()
     for path in ("/usr", "/bin", "/lib", "/lib64"):
         if Path(path).is_dir():

@@ -21,7 +21,7 @@ def main() -> None:
         print(f"snapshot {baseline.number}: {len(baseline.files)} file(s), root {baseline.merkle_root.hex()[:12]}")
         print(f"left out: {baseline.coverage.entries_left_out}")
 
-        # Somebody works on it.
+        # The project changes.
         (project / "main.py").write_text("print('broken'\n")
         (project / "notes.txt").write_text("a new file\n")
         manifest, changes = manager.create_incremental()

@@ -1,4 +1,4 @@
-//! A log that somebody else wrote: the bytes as they are, and the bytes as events in records that are otherwise right.
+//! Untrusted logs: the bytes as they are, and the bytes as events in records that are otherwise valid.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
     let written = read(&log);
     assert!(written <= chain.count());
-    // Every byte of a log counts: no change of one byte goes unseen.
+    // Every change of one byte is detected.
     if let (Some(at), true) = (bytes.first().map(|byte| usize::from(*byte)), written > 0) {
         let at = at * log.len() / 256;
         let mut changed = log.clone();

@@ -1,9 +1,9 @@
-//! Bodies in chunks: cut anywhere on the way, they hold the same data.
+//! Chunked bodies: the data does not depend on how they are split.
 
 use nono_proxy::body::Decoder;
 use nono_proxy::head::Framing;
 
-/// The data, how far it went, and whether it was all.
+/// Decodes a body: its data, the bytes consumed, and whether it is complete.
 fn decode(bytes: &[u8], piece: usize) -> (Vec<u8>, usize, bool, bool) {
     let mut decoder = Decoder::new(Framing::Chunked);
     let (mut data, mut at) = (Vec::new(), 0);

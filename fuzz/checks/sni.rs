@@ -1,4 +1,4 @@
-//! The name in a TLS greeting: whatever comes, a value or an error; and what is known is not unknown again later.
+//! Name in a TLS ClientHello: any input gives a value or an error, and more bytes do not change a result.
 
 use nono_proxy::sni::{opening, parse};
 

@@ -8,19 +8,19 @@ use std::time::Instant;
 
 use crate::measure::median;
 
-/// What a client does.
+/// Load that a client generates.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) tunnel: bool,
     pub(crate) connections: usize,
-    /// In all.
+    /// Total number of requests.
     pub(crate) requests: usize,
-    /// Of each answer.
+    /// Size of each response.
     pub(crate) bytes: usize,
 }
 
 impl Load {
-    /// As this program's arguments. `proxy`: none, its address, or `env` for the variable.
+    /// Arguments of this program for the load. `proxy`: none, its address, or `env` for the variable.
     pub(crate) fn words(self, proxy: Option<&str>, port: u16) -> Vec<String> {
         let way = if self.tunnel { "tunnel" } else { "plain" };
         let numbers =
@@ -30,7 +30,7 @@ impl Load {
     }
 }
 
-/// What came of it.
+/// Result of a client.
 pub(crate) struct Told {
     pub(crate) seconds: f64,
     pub(crate) errors: u64,
@@ -87,7 +87,7 @@ pub(crate) fn client(args: &[PathBuf]) {
     let errors = results.iter().flatten().filter(|time| time.is_none()).count();
     let middle = if times.is_empty() { 0.0 } else { median(times) };
     println!("{seconds} {errors} {middle}");
-    // Until somebody has looked at the processes around.
+    // Wait until the parent has measured the processes.
     std::io::stdin().read_to_end(&mut Vec::new()).expect("the end of the input");
 }
 
@@ -99,7 +99,7 @@ struct Way {
 }
 
 impl Way {
-    /// So many on one connection; the seconds of each, none where it failed.
+    /// Sends this many requests on one connection; returns the seconds of each, `None` for a failed one.
     fn fetch(&self, requests: usize) -> Vec<Option<f64>> {
         let Some(stream) = self.connect() else { return vec![None; requests] };
         let mut reader = BufReader::with_capacity(256 << 10, stream);
@@ -147,7 +147,7 @@ impl Way {
         Some(())
     }
 
-    /// What is before the `@` of the proxy's address.
+    /// Credentials before the `@` of the proxy's address.
     fn authorization(&self) -> String {
         let user = self.proxy.as_deref().and_then(|proxy| host(proxy).0);
         user.map_or_else(String::new, |user| {

@@ -21,7 +21,7 @@ impl Server {
     }
 }
 
-/// Until the client has enough; one that breaks off is no concern of the server's.
+/// Serves a client until it ends or breaks off.
 fn serve(stream: &TcpStream) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream);
@@ -48,13 +48,13 @@ fn serve(stream: &TcpStream) -> Option<()> {
     }
 }
 
-/// One that was free a moment ago.
+/// Port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()
 }
 
-/// Until somebody answers there.
+/// Waits until a server accepts connections on the port.
 pub(crate) fn wait_for(port: u16) {
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         thread::yield_now();

@@ -1,8 +1,8 @@
 //! One operation of the snapshot engine, in a process of its own.
 //!
-//! So a peak of memory and a count of system calls belong to this operation, and the time is what a user pays: opening
-//! the manager, which takes up from disk what the last process left, and the operation. What came of it is printed, a
-//! name and a number on each line.
+//! A separate process makes peak memory and system calls belong to this operation, and the time is what a user pays:
+//! opening the manager, which takes up from disk what the last process left, and the operation. What came of it is
+//! printed, a name and a number on each line.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -97,7 +97,7 @@ fn say(name: &str, value: impl std::fmt::Display) {
     println!("{name} {value}");
 }
 
-/// In bytes.
+/// Peak memory of this process, in bytes.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a kernel that counts it");

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use crate::world::UID;
 
-/// The same everywhere.
+/// Tools shared by all file systems.
 #[derive(Clone)]
 pub(crate) struct Tools {
-    /// This program, where the ordinary user can run it.
+    /// Copy of this program that the ordinary user can run.
     pub(crate) helper: PathBuf,
     /// Wait for the disk before each measurement.
     pub(crate) calm: bool,
@@ -53,7 +53,7 @@ impl Ground {
         }
     }
 
-    /// As the ordinary user, in the folder.
+    /// Command of the ordinary user, in the folder.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path()).env("HOME", self.path("home")).env("LC_ALL", "C");
@@ -87,7 +87,7 @@ impl Ground {
         begin.elapsed().as_secs_f64() * 1e3
     }
 
-    /// What was written before is on its way to the disk no longer, whoever wrote it.
+    /// Waits until everything written before, by any process, is on the disk.
     pub(crate) fn calm(&self) {
         if self.tools.calm {
             self.sync();
@@ -113,7 +113,7 @@ pub(crate) struct Session<'a> {
     pub(crate) dir: PathBuf,
 }
 
-/// What an operation printed.
+/// Output of an operation.
 pub(crate) struct Report(HashMap<String, String>);
 
 impl Report {

@@ -1,5 +1,4 @@
-//! What checking everything is compared with: `zstd -d` and SHA-256 of the same bytes, in as many threads as there are
-//! processors.
+//! Reference for verification: `zstd -d` and SHA-256 of the same bytes, in as many threads as there are processors.
 
 use std::fs::{self, File};
 use std::io;

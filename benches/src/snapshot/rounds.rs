@@ -9,7 +9,7 @@ use super::tree::{Source, Victims};
 use crate::measure::{Row, Table, bytes, median, time};
 use crate::options::Options;
 
-/// So many files are changed, where some are.
+/// Number of files changed in rounds with some changes.
 const SOME: usize = 100;
 
 /// A tree, and what was found out about it so far.
@@ -20,7 +20,7 @@ pub(crate) struct Rounds<'a> {
     session: Session<'a>,
     git: String,
     victims: Victims,
-    /// Of the first capture.
+    /// Times of the first capture.
     first: Vec<f64>,
     disk: f64,
     files: f64,
@@ -113,7 +113,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::times(&what, median(read), first, "-"));
     }
 
-    /// Once: git takes long.
+    /// Measures git once, since it takes long.
     fn first_git(&mut self) {
         self.progress("git, for the first time");
         self.ground.sh("git init --quiet --bare git");
@@ -212,7 +212,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::fact(&what, ours, "1 ms"));
     }
 
-    /// On the same store: one of the tree as it is known, one with some files changed.
+    /// Measures further sessions on the same store: one of the unchanged tree, one with some files changed.
     fn further_sessions(&mut self) {
         self.progress("further sessions");
         self.session.run("settle");
@@ -226,7 +226,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::bytes(&what, changed + self.disk / 100.0, some, "1.0"));
     }
 
-    /// What a session on the same store adds to the disk.
+    /// Disk space that a further session on the same store takes.
     fn further_session(&self, name: &str) -> f64 {
         let main = &self.session;
         let (tree, store) = (main.tree.clone(), main.store.clone());
@@ -262,7 +262,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::fact(&what, peaks(&self.memory), goal));
     }
 
-    /// How often the disk is asked to make something durable, and what an unchanged file costs.
+    /// Counts the calls that make data durable, and the cost of an unchanged file.
     pub(crate) fn trace(&mut self) {
         self.progress("counting system calls");
         // A session of its own: files that a restore wrote are younger than the others' sessions, and read each time.
@@ -288,7 +288,7 @@ impl<'a> Rounds<'a> {
         self.table.push(Row::fact("fsyncs", syncs, "-"));
     }
 
-    /// What it costs that restored files are on the disk before the restore counts as done, and manifests before records.
+    /// Cost of durability: restored files on disk before the restore is done, and manifests before records.
     fn durability(&mut self) {
         self.progress("waiting for the disk");
         let tree = self.session.tree.display().to_string();

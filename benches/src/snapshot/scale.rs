@@ -165,7 +165,7 @@ fn large_file_on(ground: &Ground, megabytes: usize, table: &mut Table) {
     }
 }
 
-/// What the next capture costs when four bytes of the file changed.
+/// Cost of the next capture when four bytes of the file changed.
 fn four_bytes(ground: &Ground, session: &Session<'_>, megabytes: usize) -> [Row; 2] {
     let place = megabytes * 600_000;
     ground.sh(&format!(

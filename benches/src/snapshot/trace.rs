@@ -5,10 +5,10 @@ use std::fs;
 
 use super::ground::{Session, run};
 
-/// What makes data durable.
+/// System calls that make data durable.
 pub(crate) const SYNCS: [&str; 5] = ["fsync", "fdatasync", "sync", "syncfs", "sync_file_range"];
 
-/// How often each system call was made by one operation.
+/// Number of calls of each system call by one operation.
 pub(crate) fn count(session: &Session<'_>, operation: &str, only: &[&str]) -> BTreeMap<String, u64> {
     let mut flags = vec!["-c".to_owned(), "-U".to_owned(), "calls,name".to_owned()];
     if !only.is_empty() {
@@ -23,7 +23,7 @@ pub(crate) fn count(session: &Session<'_>, operation: &str, only: &[&str]) -> BT
     text.lines().filter_map(line).filter(|(name, _)| name != "total").collect()
 }
 
-/// How often something in the tree that is no directory was opened; and how often of these it was an ignore file.
+/// Number of opens of files in the tree that are not directories, and how many of these were ignore files.
 pub(crate) fn opens(session: &Session<'_>, operation: &str) -> (usize, usize) {
     // Successful ones only: so each is one line.
     let flags = ["-y", "-z", "--seccomp-bpf", "--trace=open,openat,openat2"].map(str::to_owned);
@@ -36,8 +36,8 @@ pub(crate) fn opens(session: &Session<'_>, operation: &str) -> (usize, usize) {
     (opened().count(), opened().filter(|line| line.contains("\".gitignore\"")).count())
 }
 
-/// How long an operation took, and how long of that it waited for the disk to have what `counts` (a line of strace with
-/// the path in it) says; in milliseconds.
+/// Time of an operation, and the part of it spent waiting for the disk in calls that `counts` selects (by a line of
+/// strace with the path in it); in milliseconds.
 pub(crate) fn waits(session: &Session<'_>, operation: &str, counts: impl Fn(&str) -> bool) -> (f64, f64) {
     let syncs = format!("--trace={}", SYNCS.join(","));
     let flags = ["-y".to_owned(), "-T".to_owned(), "--seccomp-bpf".to_owned(), syncs];

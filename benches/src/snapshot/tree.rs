@@ -11,7 +11,7 @@ use crate::options::Options;
 const PACKAGE: &str = "linux-source-6.1";
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
 
-/// Where copies of the tree come from.
+/// Source of copies of the tree.
 pub(crate) enum Source {
     Linux { dir: PathBuf, _unpacked: Option<tempfile::TempDir> },
     Generated { files: usize },
@@ -83,7 +83,7 @@ pub(crate) fn generate_flat(ground: &Ground, tree: &Path, files: usize) {
     ground.calm();
 }
 
-/// So many files of text, up to twice the mean in size, a hundred to a folder.
+/// Generates text files of up to twice the mean size, a hundred to a folder.
 pub(crate) fn generate(ground: &Ground, tree: &Path, files: usize, mean: u64) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut text = Vec::new();
@@ -147,7 +147,7 @@ pub(crate) struct Victims {
 }
 
 impl Victims {
-    /// Of all tracked files, evenly spread.
+    /// Chooses files among all tracked ones, evenly spread.
     pub(crate) fn choose(tree: &Path, tracked: &[String], count: usize) -> Victims {
         let regular = |path: &PathBuf| path.symlink_metadata().is_ok_and(|meta| meta.is_file());
         let files: Vec<PathBuf> = tracked.iter().map(|name| tree.join(name)).filter(regular).collect();

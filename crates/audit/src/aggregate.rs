@@ -1,5 +1,5 @@
-//! Many of a kind become a few records: the first when it happens, then one each time their number has grown tenfold, and
-//! what is left at the end. However many there are and whatever they say, the log stays small.
+//! Aggregation of equal events into few records: the first is recorded when it happens, then one record each time the
+//! number has grown tenfold, and the rest at the end. The log stays small however many events there are.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,22 +8,22 @@ use std::hash::Hash;
 use crate::event::{Decision, Denial, DenialKey, Event, Network, Phase};
 use crate::writer::GROWTH;
 
-/// Kinds that are told apart; all others are one more kind together.
+/// Maximum number of kinds counted separately; all others are counted together as one more kind.
 pub(crate) const MAX_KINDS: usize = 1000;
-/// Of that kind.
+/// Name of the kind for all others.
 pub(crate) const MORE: &str = "more";
 const MORE_REASON: &str = "other kinds";
 
-/// What can be added up.
+/// Event that can be aggregated.
 pub(crate) trait Sum: Clone {
     type Key: Eq + Hash + Clone;
 
     fn key(&self) -> Cow<'_, Self::Key>;
     fn count(&self) -> u64;
     fn absorb(&mut self, other: Self);
-    /// One of too many kinds.
+    /// The event as one of the kind for all others.
     fn without_kind(self) -> Self;
-    /// It stands in the log now.
+    /// Called after the sum so far was written to the log.
     fn recorded(&mut self);
     fn event(&self) -> Event;
 }
@@ -38,7 +38,7 @@ struct Kind<T> {
 }
 
 impl<T> Kind<T> {
-    /// So many more: is it time for a record?
+    /// Adds to the number, and returns whether a record is due.
     fn is_due(&mut self, more: u64) -> bool {
         self.pending = true;
         self.seen = self.seen.saturating_add(more);
@@ -54,17 +54,17 @@ impl<T> Kind<T> {
 pub(crate) struct Tally<T: Sum> {
     places: HashMap<T::Key, usize>,
     kinds: Vec<Kind<T>>,
-    /// Bytes that one record of each kind takes.
+    /// Total size in bytes of one record of each kind.
     cost: u64,
     max_cost: u64,
 }
 
-/// Where a kind stands in its tally.
+/// Index of a kind in its tally.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place(usize);
 
 impl<T: Sum> Tally<T> {
-    /// New kinds are told apart as long as a record of each takes less than `max_cost` bytes together.
+    /// New kinds are counted separately as long as one record of each takes less than `max_cost` bytes in total.
     pub(crate) fn new(max_cost: u64) -> Tally<T> {
         Tally { places: HashMap::new(), kinds: Vec::new(), cost: 0, max_cost }
     }
@@ -73,7 +73,7 @@ impl<T: Sum> Tally<T> {
         self.cost
     }
 
-    /// Count one. Gives its place if it is time for a record.
+    /// Counts one event. Returns its kind if a record is due.
     pub(crate) fn add(&mut self, item: T) -> Option<Place> {
         if self.has_room() || self.places.contains_key(item.key().as_ref()) {
             self.enter(item)
@@ -95,20 +95,20 @@ impl<T: Sum> Tally<T> {
         self.kinds[place].is_due(seen).then_some(Place(place))
     }
 
-    /// No record of this kind was tried yet, so nothing was put aside for it.
+    /// Whether no record of this kind was tried yet, so that no space is reserved for it.
     pub(crate) fn is_new(&self, place: Place) -> bool {
         !self.kinds[place.0].measured
     }
 
-    /// There is no room for this new kind: it is one of the others.
+    /// Moves a new kind, for which there is no space, to the kind for all others.
     pub(crate) fn forget(&mut self, place: Place) {
         let more = self.kinds[place.0].sum.clone().without_kind();
         let key = self.kinds[place.0].sum.key().into_owned();
-        // What was just added is last. (There is always room for the kind of all others.)
+        // The kind added last is at the end. (There is always space for the kind for all others.)
         if place.0 + 1 == self.kinds.len() && *more.key() != key {
             self.places.remove(&key);
             self.kinds.pop();
-            // When that kind is due does not matter: there is no room, and its sum is written at the end.
+            // Whether that kind is due does not matter: there is no space now, and its sum is written at the end.
             let _ = self.enter(more);
         }
     }
@@ -121,7 +121,7 @@ impl<T: Sum> Tally<T> {
         self.kinds[place.0].sum.event()
     }
 
-    /// A record of this kind takes `length` bytes.
+    /// Sets the size of a record of this kind.
     pub(crate) fn measured(&mut self, place: Place, length: u64) {
         let kind = &mut self.kinds[place.0];
         if !std::mem::replace(&mut kind.measured, true) {
@@ -129,14 +129,14 @@ impl<T: Sum> Tally<T> {
         }
     }
 
-    /// It was written.
+    /// Marks a kind as written.
     pub(crate) fn recorded(&mut self, place: Place) {
         let kind = &mut self.kinds[place.0];
         kind.sum.recorded();
         kind.pending = false;
     }
 
-    /// Every kind of which the log does not say all.
+    /// Kinds whose sum in the log is not complete.
     pub(crate) fn pending(&self) -> Vec<Place> {
         (0..self.kinds.len()).filter(|place| self.kinds[*place].pending).map(Place).collect()
     }
@@ -169,7 +169,7 @@ impl Sum for Denial {
         Denial { what, ..self }
     }
 
-    /// The next record says the sum of all, this one included.
+    /// The next record has the sum of all, this one included.
     fn recorded(&mut self) {}
 
     fn event(&self) -> Event {
@@ -177,7 +177,7 @@ impl Sum for Denial {
     }
 }
 
-/// What makes network events one kind.
+/// Kind of a network event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NetworkKey {
     mode: String,
@@ -220,7 +220,7 @@ impl Sum for Network {
         self.bytes_sent = self.bytes_sent.saturating_add(other.bytes_sent);
         self.bytes_received = self.bytes_received.saturating_add(other.bytes_received);
         self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
-        // What is not the same for all of them is said of none.
+        // Fields that differ between the events are dropped.
         self.path.take_if(|path| other.path.as_ref() != Some(path));
         self.status.take_if(|status| other.status != Some(*status));
         self.reason.take_if(|reason| other.reason.as_ref() != Some(reason));
@@ -243,7 +243,7 @@ impl Sum for Network {
         }
     }
 
-    /// The next record says what came after this one.
+    /// The next record has only what came after this one.
     fn recorded(&mut self) {
         self.count = 0;
     }

@@ -1,4 +1,4 @@
-//! Bounds on what comes from outside. What is cut ends in a mark.
+//! Size limits for values from outside. A value that was cut ends in a mark.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use crate::event::{DenialKey, Event, Network};
 
 const MARK: &str = "…";
-/// Longer than any path the kernel takes in one piece.
+/// Maximum size of a path; longer than any path the kernel accepts at once.
 const PATH: usize = 8 << 10;
 const TEXT: usize = 4 << 10;
 const WORD: usize = 64;
 const HOST: usize = 255;
 const URL_PATH: usize = 1 << 10;
-/// Of a command line, in all.
+/// Maximum total size of a command line.
 const COMMAND: usize = 64 << 10;
 const PATHS: usize = 1000;
 
@@ -81,7 +81,7 @@ pub(crate) fn network(event: &mut Network) {
     optional(&mut event.credential, HOST);
 }
 
-/// No event is longer than a record may be.
+/// Cuts the fields of an event so that it fits into a record.
 pub(crate) fn event(event: &mut Event) {
     match event {
         Event::SessionStarted(started) => {

@@ -1,4 +1,4 @@
-//! What is recorded. Field names are stable: other programs read them. Paths are lossless (`nono_sys::path_serde`).
+//! Audit events. Field names are stable: other programs read them. Paths are lossless (`nono_sys::path_serde`).
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::hash::Digest;
 
-/// One event; one record. Every event has the moment it happened, in milliseconds since 1970.
+/// Audit event, written as one record. Every event has its time, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -24,7 +24,7 @@ pub enum Event {
     AgentCall(AgentCall),
     BackendError(BackendError),
     Warning(Warning),
-    /// The last record of a log that was closed properly and asked for it.
+    /// Last record of a log that was closed with a seal.
     Seal(Seal),
 }
 
@@ -34,9 +34,9 @@ pub struct SessionStarted {
     pub session_id: String,
     pub name: Option<String>,
     pub version: String,
-    /// Of the supervisor.
+    /// Process id of the supervisor.
     pub pid: u32,
-    /// Redacted.
+    /// Command line, redacted.
     pub command: Vec<String>,
     #[serde(with = "nono_sys::path_serde")]
     pub workdir: PathBuf,
@@ -46,24 +46,24 @@ pub struct SessionStarted {
     #[serde(with = "crate::paths")]
     pub tracked_paths: Vec<PathBuf>,
     pub network: String,
-    /// Profiles that the project carries.
+    /// Profiles of projects that were used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project_profiles: Vec<ProjectProfile>,
-    /// The ledger's head when this session began: what links sessions, besides the ledger itself.
+    /// Head of the ledger when this session began; links sessions beside the ledger itself.
     pub ledger_head: Option<Digest>,
 }
 
-/// A profile that the project carries.
+/// Profile of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectProfile {
     #[serde(with = "nono_sys::path_serde")]
     pub file: PathBuf,
     pub sha256: String,
-    /// A person agreed to what it opens. If not, only what it closes was used.
+    /// Whether the user agreed to what it opens. If not, only what it closes was used.
     pub agreed: bool,
 }
 
-/// The file that was run.
+/// Executable file of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executable {
     #[serde(with = "nono_sys::path_serde")]
@@ -76,23 +76,23 @@ pub struct SessionEnded {
     pub time_ms: u64,
     pub exit_code: i32,
     pub signal: Option<i32>,
-    /// The limit that struck.
+    /// Resource limit that ended the command.
     pub limit: Option<String>,
-    /// Somebody outside ended it.
+    /// Whether the session was stopped from outside.
     pub stopped: bool,
-    /// nono itself was killed: a later command closed the log, and nobody knows the exit code.
+    /// Whether nono itself was killed: a later command closed the log, and the exit code is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
 }
 
 impl SessionEnded {
-    /// The end of a session whose supervisor was killed, as a later command writes it down.
+    /// End of a session whose supervisor was killed, written by a later command.
     pub fn interrupted(time_ms: u64) -> SessionEnded {
         SessionEnded { time_ms, exit_code: 125, signal: None, limit: None, stopped: false, interrupted: true }
     }
 }
 
-/// An answer to a question, recorded before it takes effect.
+/// Decision on a request, recorded before it takes effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityDecision {
     pub time_ms: u64,
@@ -104,11 +104,11 @@ pub struct CapabilityDecision {
     pub program: PathBuf,
     pub pid: u32,
     pub decision: Decision,
-    /// Who or which rule.
+    /// Approver or rule that decided.
     pub by: String,
     /// `once`, `session`, `directory`, `saved`.
     pub scope: Option<String>,
-    /// In the command's own words, where it gave any.
+    /// Reason given by the command, if any.
     pub reason: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub enum Decision {
     Denied,
 }
 
-/// What was refused. The first of a kind is recorded when it happens, then the number so far now and then, and the sum at
+/// Denial. The first of a kind is recorded when it happens, then the number so far from time to time, and the sum at
 /// the end: `count` is always the sum so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
@@ -129,14 +129,14 @@ pub struct Denial {
     pub count: u64,
 }
 
-/// What makes refusals one kind.
+/// Kind of a denial; equal ones are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DenialKey {
     /// `open`, `socket`, `network`, `metadata`, …
     pub kind: String,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::optional")]
     pub path: Option<PathBuf>,
-    /// `read`, `write`, or what was tried in words.
+    /// `read`, `write`, or a description of the operation.
     pub access: String,
     pub reason: String,
     #[serde(with = "nono_sys::path_serde")]
@@ -146,27 +146,29 @@ pub struct DenialKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlOpen {
     pub time_ms: u64,
-    /// Redacted.
+    /// Address, redacted.
     pub url: String,
     #[serde(with = "nono_sys::path_serde")]
     pub program: PathBuf,
     pub pid: u32,
     pub decision: Decision,
     pub by: String,
-    /// Why it could not be opened although it was allowed, or why nobody was asked or answered.
+    /// Reason why an allowed address could not be opened, or why there was no prompt or no decision.
     pub error: Option<String>,
 }
 
-/// Which end of a tunnel is told.
+/// Phase of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     Opened,
-    /// With what it moved. It is counted where it was opened; one that was refused after that is counted as refused.
+    /// End, with the bytes moved. A tunnel is counted at its opening; one that was refused after that counts as
+    /// refused.
     Ended,
 }
 
-/// One request through the proxy, or one end of a tunnel. `count` above 1: that many of a kind, with their bytes together.
+/// Request through the proxy, or opening or end of a tunnel. `count` above 1: that many equal ones, with their bytes
+/// added up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     pub time_ms: u64,
@@ -176,21 +178,21 @@ pub struct Network {
     pub host: String,
     pub port: u16,
     pub method: Option<String>,
-    /// Redacted, without the query.
+    /// Path without the query, redacted.
     pub path: Option<String>,
     pub status: Option<u16>,
-    /// Why not, or what went wrong.
+    /// Reason of a refusal or failure.
     pub reason: Option<String>,
-    /// A fixed word for `reason`, for programs.
+    /// Category of `reason` as a fixed word, for programs.
     pub category: Option<String>,
-    /// The address that was dialled.
+    /// Address that was dialled.
     pub address: Option<String>,
-    /// The credential that was put in, by name.
+    /// Name of the credential that was inserted.
     pub credential: Option<String>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub duration_ms: u64,
-    /// Of a tunnel; a request has none.
+    /// Phase of a tunnel; a request has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     pub count: u64,
@@ -207,10 +209,10 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore {
     pub time_ms: u64,
-    /// Whose files: a session, or where a checkpoint was restored, the project's folder.
+    /// Session whose files were restored; for a checkpoint, the project's folder.
     pub session_id: String,
     pub snapshot: String,
-    /// All, if empty.
+    /// Restored paths; all, if empty.
     #[serde(with = "crate::paths")]
     pub paths: Vec<PathBuf>,
     pub restored: u64,
@@ -219,32 +221,32 @@ pub struct Restore {
     pub outcome: String,
 }
 
-/// A checkpoint of a project that was taken during the session, or could not be.
+/// Checkpoint of a project that was taken during the session, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub time_ms: u64,
     #[serde(with = "nono_sys::path_serde")]
     pub project: PathBuf,
-    /// None: there is no protection, for the reason in `error`.
+    /// Id of the checkpoint; `None` if there is none, for the reason in `error`.
     pub checkpoint: Option<String>,
-    /// What it was taken for, in the command's own words.
+    /// Reason for the checkpoint, as given by the command.
     pub reason: String,
     pub error: Option<String>,
 }
 
-/// A person spoke to an agent inside. As the agent's hooks told: the command's own word.
+/// Prompt of the user to an agent in the sandbox, as reported by the agent's hooks, hence by the command itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPrompt {
     pub time_ms: u64,
     pub agent: Option<String>,
-    /// The agent's own id of the conversation.
+    /// Id of the conversation, assigned by the agent.
     pub conversation: Option<String>,
     pub turn: Option<String>,
-    /// Of what the person said.
+    /// Digest of the prompt's text.
     pub sha256: Digest,
 }
 
-/// An agent inside called one of its tools. The command's own word, too.
+/// Tool call of an agent in the sandbox, also reported by the command itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCall {
     pub time_ms: u64,
@@ -252,7 +254,7 @@ pub struct AgentCall {
     pub conversation: Option<String>,
     pub turn: Option<String>,
     pub tool: Option<String>,
-    /// What a shell was to run: redacted, and cut where it was long.
+    /// Shell command, redacted, and cut if it was long.
     pub command: Option<String>,
 }
 
@@ -269,7 +271,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// Over everything before it.
+/// Seal over all records before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     pub time_ms: u64,
@@ -277,7 +279,7 @@ pub struct Seal {
     pub event_count: u64,
     pub chain_head: Digest,
     pub merkle_root: Digest,
-    /// Of the tracked files at the end.
+    /// Summary of the tracked files at the end.
     pub tree: Option<Value>,
     pub signature: Option<Signature>,
 }
@@ -285,8 +287,8 @@ pub struct Seal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     pub algorithm: String,
-    /// The public key, base64.
+    /// Public key, base64.
     pub public_key: String,
-    /// base64.
+    /// Signature, base64.
     pub signature: String,
 }

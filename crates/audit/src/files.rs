@@ -1,4 +1,4 @@
-//! Opening the files of an audit folder: never through a link, never what could block.
+//! Opening of files in an audit folder: never through a link, never one that could block.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,27 +15,27 @@ fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(file)
 }
 
-/// To read.
+/// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDONLY)
 }
 
-/// A new one, 0600.
+/// Creates a new file with mode 0600.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
-/// One that is there, to read and write.
+/// Opens an existing file for reading and writing.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDWR)
 }
 
-/// To read and write; made, 0600, where there is none.
+/// Opens a file for reading and writing; creates it with mode 0600 if missing.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDWR | OFlags::CREATE)
 }
 
-/// What a small file holds; one that is larger than `limit` is an error.
+/// Reads a small file; one larger than `limit` is an error.
 pub(crate) fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;

@@ -1,4 +1,4 @@
-//! Digests, each under a name of its own, so that no digest of one kind can pass for one of another.
+//! Digests, each with a domain of its own, so that a digest of one kind never equals one of another.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -6,20 +6,20 @@ use std::io::{self, BufWriter, Write};
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// Over the exact bytes of one event.
+/// Domain of the digest of an event's exact bytes.
 pub const EVENT_DOMAIN: &[u8] = b"nono.audit.event.alpha\n";
-/// Over the chain so far and the next leaf.
+/// Domain of the digest of the chain so far and the next leaf.
 pub const CHAIN_DOMAIN: &[u8] = b"nono.audit.chain.alpha\n";
-/// Over two nodes of the tree over all events.
+/// Domain of the digest of two nodes of the Merkle tree.
 pub const MERKLE_DOMAIN: &[u8] = b"nono.audit.merkle.alpha\n";
-/// Over what a session's record must keep saying.
+/// Domain of the digest of a session's record.
 pub const SESSION_DIGEST_DOMAIN: &[u8] = b"nono.audit.session-digest.alpha\n";
-/// Over the ledger so far and its next line.
+/// Domain of the digest of the ledger so far and its next entry.
 pub const LEDGER_CHAIN_DOMAIN: &[u8] = b"nono.audit.ledger.chain.alpha\n";
-/// What a key signs.
+/// Domain of the message that a key signs.
 pub const SEAL_DOMAIN: &[u8] = b"nono.audit.seal.alpha\n";
 
-/// The name of the algorithm, as it stands in records.
+/// Name of the algorithm in records.
 pub const ALGORITHM: &str = "sha256";
 
 /// A SHA-256 digest; 64 lower-case hexadecimal digits in text.
@@ -27,7 +27,7 @@ pub const ALGORITHM: &str = "sha256";
 #[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
 
-/// What is written is hashed.
+/// Writer that hashes what is written.
 struct Hashing(Sha256);
 
 impl Write for Hashing {
@@ -42,7 +42,7 @@ impl Write for Hashing {
 }
 
 impl Digest {
-    /// Before the first record.
+    /// Chain digest before the first record.
     pub const ZERO: Digest = Digest([0; 32]);
 
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
@@ -53,7 +53,7 @@ impl Digest {
         &self.0
     }
 
-    /// Of `parts`, one after another, under `domain`.
+    /// Digest of the concatenated `parts` in `domain`.
     pub fn of(domain: &[u8], parts: &[&[u8]]) -> Digest {
         let mut hasher = Sha256::new();
         hasher.update(domain);
@@ -63,11 +63,11 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
-    /// Of a value as compact JSON, which is never held as a whole.
+    /// Digest of a value as compact JSON, which is streamed.
     pub fn of_json(value: &impl Serialize) -> Result<Digest, serde_json::Error> {
         let mut hasher = BufWriter::new(Hashing(Sha256::new()));
         serde_json::to_writer(&mut hasher, value)?;
-        // A hasher takes everything.
+        // Writing to a hasher cannot fail.
         let Hashing(hasher) =
             hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
         Ok(Digest(hasher.finalize().into()))
@@ -77,7 +77,7 @@ impl Digest {
         self.digits().iter().map(|digit| char::from(*digit)).collect()
     }
 
-    /// Three of them stand in every record, so this is not left to the machinery of formatting.
+    /// Hexadecimal digits. Written by hand for speed: every record has three digests.
     fn digits(&self) -> [u8; 64] {
         let mut digits = [0; 64];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {

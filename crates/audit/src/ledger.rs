@@ -1,8 +1,8 @@
-//! The ledger of a machine's sessions: one line for each that was sealed, each line chained to all before it, so that a
-//! session cannot be taken away without a trace.
+//! Ledger of a user's sessions: one entry for each sealed session, chained to all entries before it, so that a session
+//! cannot be removed without a trace.
 //!
-//! Lines are only ever appended, under a lock on the file. What a killed writer left of a line is cut off by the next
-//! writer. A session that was cleaned up gets a second line, whose digest is all zeros.
+//! Entries are only appended, under a lock on the file. An incomplete line of a killed writer is cut off by the next
+//! writer. A session that was cleaned up gets a second entry, whose digest is all zeros.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,9 +19,9 @@ use crate::hash::{Digest, LEDGER_CHAIN_DOMAIN};
 use crate::session::SessionRecord;
 use nono_sys::time::iso_ms as iso;
 
-/// The name of the file, beside the folders of the sessions.
+/// Name of the file, beside the folders of the sessions.
 pub const LEDGER: &str = "ledger.ndjson";
-/// No line is longer.
+/// Maximum length of a line.
 const MAX_LINE: usize = 4096;
 
 #[derive(Debug, Error)]
@@ -30,15 +30,15 @@ pub enum LedgerError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: line {line}: {flaw}", .path.display())]
     Bad { path: PathBuf, line: u64, flaw: LedgerFlaw },
-    #[error("{0:?} is not the id of a session")]
+    #[error("{0:?} is not a session id")]
     SessionId(String),
-    #[error("a line cannot be put in words: {0}")]
+    #[error("cannot serialise the ledger entry: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 #[derive(Debug, Error)]
 pub enum LedgerFlaw {
-    #[error("not a line of the ledger: {0}")]
+    #[error("not a ledger entry: {0}")]
     Shape(serde_json::Error),
     #[error("longer than {MAX_LINE} bytes")]
     TooLong,
@@ -48,7 +48,7 @@ pub enum LedgerFlaw {
     Previous,
     #[error("its chain hash is wrong")]
     Chain,
-    #[error("it holds something else than a session and its hashes")]
+    #[error("it has other content than a session and its hashes")]
     NotExact,
 }
 
@@ -57,11 +57,11 @@ pub struct Entry {
     pub sequence: u64,
     pub prev_chain: Option<Digest>,
     pub session_id: String,
-    /// All zeros: the session was removed by a cleanup.
+    /// Digest of the session's record; all zeros if a cleanup removed the session.
     pub session_digest: Digest,
     pub completed_at: String,
     pub chain_hash: Digest,
-    /// For readers of the file: the digest already says it.
+    /// Whether the session was removed. For readers of the file; the digest implies it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }
@@ -102,7 +102,7 @@ impl Entry {
         Ok(line)
     }
 
-    /// The entry in `line`, with its end, if it is the next one after `before`.
+    /// Parses `line`, with its end, and checks that it is the next entry after `before`.
     fn read(line: &[u8], before: Option<&Entry>) -> Result<Entry, LedgerFlaw> {
         let found: Entry = serde_json::from_slice(line).map_err(LedgerFlaw::Shape)?;
         let due = Entry::next(before, &found.session_id, found.session_digest, &found.completed_at)
@@ -123,7 +123,7 @@ impl Entry {
     }
 }
 
-/// 1 to 64 letters, digits, `-` and `_`: also the name of a folder, and nothing that leads elsewhere.
+/// Whether `id` is 1 to 64 letters, digits, `-` and `_`, so that it is safe as the name of a folder.
 pub fn is_session_id(id: &str) -> bool {
     (1..=64).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
@@ -135,7 +135,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The one among the sessions in `audit`; it need not exist yet.
+    /// Ledger of the sessions in `audit`; it need not exist yet.
     pub fn of(audit: &Path) -> Ledger {
         Ledger { path: audit.join(LEDGER) }
     }
@@ -148,7 +148,8 @@ impl Ledger {
         LedgerError::Io { path: self.path.clone(), source }
     }
 
-    /// All entries, each checked against those before it. No writer is in the middle of a line meanwhile.
+    /// All entries, each checked against those before it. Holds a shared lock, so that no writer is in the middle of a
+    /// line.
     pub fn entries(&self) -> Result<Entries, LedgerError> {
         let input = match files::open(&self.path) {
             Ok(file) => {
@@ -161,7 +162,7 @@ impl Ledger {
         Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
     }
 
-    /// The last chain hash; none of an empty ledger.
+    /// Last chain hash; `None` for an empty ledger.
     pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
         match files::open(&self.path) {
             Ok(file) => {
@@ -173,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Nobody else writes while this is held.
+    /// Locks the ledger for writing; no other process writes while the lock is held.
     pub fn lock(&self) -> Result<Locked<'_>, LedgerError> {
         let failed = |error| self.failed(error);
         let file = files::open_or_create(&self.path).map_err(failed)?;
@@ -185,7 +186,7 @@ impl Ledger {
         Ok(Locked { ledger: self, file, end, last })
     }
 
-    /// Say of sessions that their removal was meant. Gives how many of them the ledger knew.
+    /// Records the removal of sessions. Returns how many of them were in the ledger.
     pub fn removed(&self, ids: &[&str], time_ms: u64) -> Result<u64, LedgerError> {
         let mut ledger = self.lock()?;
         let mut known = HashSet::new();
@@ -207,15 +208,14 @@ impl Ledger {
         Ok(told)
     }
 
-    /// For whoever holds the lock already.
+    /// All entries, for a caller that holds the lock already.
     fn unlocked_entries(&self) -> Result<Entries, LedgerError> {
         let file = files::open(&self.path).map_err(|error| self.failed(error))?;
         let input = Some(BufReader::new(file));
         Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
     }
 
-    /// Where the last whole line ends, and what it says. Only that line is read: who wants to know about all of them
-    /// verifies.
+    /// End of the last complete line, and its entry. Only that line is read and checked; `verify` checks all of them.
     fn tail(&self, file: &File) -> Result<(u64, Option<Entry>), LedgerError> {
         let length = file.metadata().map_err(|error| self.failed(error))?.len();
         let start = length.saturating_sub(2 * MAX_LINE as u64);
@@ -224,7 +224,7 @@ impl Ledger {
         let read = read_at(file, &mut from, start).map_err(|error| self.failed(error))?;
         bytes.extend_from_slice(&from[..read]);
         let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
-            // Not one whole line; of a longer file, no ledger at all.
+            // No complete line yet; in a longer file this means that it is not a ledger.
             return if start == 0 { Ok((0, None)) } else { Err(self.bad(0, LedgerFlaw::TooLong)) };
         };
         let begin = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -251,7 +251,7 @@ fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Held until the file is closed.
+/// Locks the file until it is closed.
 fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     loop {
         match rustix::fs::flock(file, operation) {
@@ -261,7 +261,7 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     }
 }
 
-/// The ledger while one writer has it.
+/// Ledger locked for writing.
 #[derive(Debug)]
 pub struct Locked<'a> {
     ledger: &'a Ledger,
@@ -271,12 +271,12 @@ pub struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// What the next line will be called.
+    /// Sequence number of the next entry.
     pub fn next_sequence(&self) -> u64 {
         self.last.as_ref().map_or(0, |entry| entry.sequence.saturating_add(1))
     }
 
-    /// The line of a session whose record this is.
+    /// Appends the entry of the session with this record.
     pub fn add(&mut self, record: &SessionRecord) -> Result<Entry, LedgerError> {
         self.append(&record.session_id, record.digest()?, record.completed_at())
     }
@@ -288,11 +288,11 @@ impl Locked<'_> {
         let entry = Entry::next(self.last.as_ref(), id, digest, completed_at)?;
         let line = entry.line()?;
         let written = self.file.write_all_at(&line, self.end).and_then(|()| self.file.sync_all());
-        // The first line brings the file's name with it.
+        // With the first line the new file's name has to reach the disk too.
         let named = || if self.end == 0 { nono_sys::fs::sync_parent(&self.ledger.path) } else { Ok(()) };
         let written = written.and_then(|()| named());
         if let Err(error) = written {
-            // Best effort: half a line is cut off by the next writer as well. The error that matters is returned.
+            // Best effort: the next writer cuts off an incomplete line as well. The original error is returned.
             let _ = self.file.set_len(self.end);
             return Err(self.ledger.failed(error));
         }
@@ -312,7 +312,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The last line is not complete.
+    /// Whether the last line is incomplete.
     pub fn torn(&self) -> bool {
         self.torn
     }

@@ -1,7 +1,7 @@
-//! What happened in a session, so that nobody can change it later without being seen.
+//! Audit log: a tamper-evident record of what happened in a session.
 //!
-//! One event is one record is one line; each record holds the digest of its event's exact bytes and of everything before
-//! it. Who emits events is of no interest here, nor is the terminal on which they are shown.
+//! Each event is one record on one line; a record holds the digest of its event's exact bytes and of everything before
+//! it. This crate knows neither the sources of events nor the terminal on which they are shown.
 
 mod aggregate;
 mod clip;

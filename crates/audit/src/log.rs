@@ -1,8 +1,8 @@
-//! The log of one session while it is written.
+//! Audit log of a running session.
 //!
-//! A record is in the file when a call returns; `decide` also waits until the disk has it. A record that cannot be written
-//! is counted as lost, and from then on every decision fails: whoever decides has to say no. What can be added up is not
-//! lost on a full disk: its sum is written when the log is closed, into space that was put aside for it.
+//! A record is in the file when a call returns; `decide` also waits until it is on disk. A record that cannot be
+//! written is counted as lost, and from then on every decision fails, so the caller has to deny. Aggregated events are
+//! not lost on a full disk: their sum is written when the log is closed, into space reserved for it.
 
 mod resume;
 
@@ -30,31 +30,31 @@ use crate::writer::{Keep, Writer};
 pub use crate::writer::{WriteError, is_being_written};
 pub use resume::ResumeError;
 
-/// The name of the file with the records.
+/// Name of the file with the records.
 pub const EVENTS: &str = "events.ndjson";
 
-/// Network events that get a record of their own; later ones are added up.
+/// Number of network events that get a record of their own; later ones are aggregated.
 const SINGLES: u64 = 10_000;
-/// The same in bytes.
+/// Total size of the records of single network events.
 const SINGLES_BYTES: u64 = 16 << 20;
-/// One record of each kind, together. A kind gets at most one more record with each power of ten, so that a million
-/// refusals stay far under 10 MB.
+/// Total size of one record of each kind of denial. A kind gets at most one more record with each power of ten, so that
+/// a million denials stay far under 10 MB.
 const DENIALS_BYTES: u64 = 1 << 20;
 const NETWORK_BYTES: u64 = 640 << 10;
-/// What the last records take: what was lost, how it ended, the seal.
+/// Space for the last records: the number of lost records, the end, the seal.
 const LAST_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Default)]
 pub struct Options {
-    /// End with a seal and a line in the ledger.
+    /// Whether the log ends with a seal and an entry in the ledger.
     pub integrity: bool,
-    /// Sign the seal; there is one then.
+    /// Key to sign the seal with; implies a seal.
     pub key: Option<SigningKey>,
 }
 
 #[derive(Debug, Error)]
 pub enum CreateError {
-    #[error("{0:?} is not the id of a session")]
+    #[error("{0:?} is not a session id")]
     SessionId(String),
     #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
     Io { path: PathBuf, source: std::io::Error },
@@ -72,15 +72,15 @@ pub enum FinishError {
     Write(#[from] WriteError),
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("{}: the log has no beginning", .0.display())]
+    #[error("{}: the log has no first record", .0.display())]
     NoBeginning(PathBuf),
 }
 
-/// How a log was closed.
+/// Result of closing a log.
 #[derive(Debug)]
 pub struct Finished {
     pub record: SessionRecord,
-    /// Why a sealed session is not in the ledger.
+    /// Reason why a sealed session is not in the ledger.
     pub ledger: Option<LedgerError>,
 }
 
@@ -105,16 +105,16 @@ struct State {
     lost: u64,
     refused: u64,
     trouble: Option<String>,
-    /// Files and folders are on disk, not only what stands in the files.
+    /// Whether the names of files and folders are on disk, and not only the contents of the files.
     settled: bool,
-    /// What is to be synced before the first decision, opened at the start: a command may use up all descriptors later.
+    /// Files to sync before the first decision, opened at the start: a command may use up all descriptors later.
     unsynced: Vec<(PathBuf, File)>,
     closed: bool,
 }
 
 impl Log {
-    /// A new log in `audit/<session id>`, with its first record; `audit` is made where it is missing. Whoever cannot have
-    /// a log must not start anything.
+    /// Creates a log in `audit/<session id>`, with its first record; `audit` is created if missing. A caller that gets
+    /// no log must not start the command.
     pub fn create(audit: &Path, started: SessionStarted, options: Options) -> Result<Log, CreateError> {
         if !is_session_id(&started.session_id) {
             return Err(CreateError::SessionId(started.session_id));
@@ -130,7 +130,7 @@ impl Log {
         nono_sys::fs::make_dir(&dir, 0o700).map_err(|error| failed(&dir, error))?;
         let log = Self::begin(audit, &dir, started, options);
         if log.is_err() {
-            // Best effort: the error that matters is the one returned, and an empty folder harms nobody.
+            // Best effort: the original error is returned, and an empty folder does no harm.
             let _ = nono_sys::fs::remove_tree(&dir);
         }
         log
@@ -146,7 +146,7 @@ impl Log {
         let (ledger, mut remarks) = (Ledger::of(audit), Vec::new());
         started.ledger_head = match ledger.head() {
             Ok(head) => head,
-            // Not a reason to run without a log; `verify` says more.
+            // A damaged ledger does not prevent a log; `verify` reports the details.
             Err(error @ LedgerError::Bad { .. }) => {
                 remarks.push(error.to_string());
                 None
@@ -164,38 +164,37 @@ impl Log {
         }
         if !state.writer.is_reserved() {
             let path = state.writer.path().display();
-            remarks
-                .push(format!("{path}: this file system cannot put space aside: a full disk stops the log"));
+            remarks.push(format!("{path}: this file system cannot reserve space: a full disk stops the log"));
         }
         Ok(Log { dir: dir.to_owned(), ledger, options, reserve, remarks, state: Mutex::new(state) })
     }
 
-    /// The session's folder.
+    /// Folder of the session.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What was not as it should be when the log was made, and worth a warning.
+    /// Warnings from the creation of the log.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Why decisions fail, if they do.
+    /// Reason why decisions fail, if they do.
     pub fn trouble(&self) -> Option<String> {
         self.state().trouble.clone()
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub fn count(&self) -> u64 {
         self.state().writer.chain().count()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in between changes nothing: the end of the file moves last.
+        // A panic while locked leaves a consistent state: the end of the file moves last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On disk when this returns.
+    /// Writes the event of a decision; it is on disk when this returns.
     pub fn decide(&self, event: &Event) -> Result<(), WriteError> {
         let mut event = event.clone();
         clip::event(&mut event);
@@ -209,7 +208,7 @@ impl Log {
         let written = self.settle(&mut state).and_then(|()| state.write_durably(&event, keep));
         if let Err(error) = &written {
             state.refused += 1;
-            // Nothing is lost: it does not happen. But only a full disk can be expected to recover.
+            // Nothing is lost, since the caller denies. Only a full disk can be expected to recover.
             if !matches!(error, WriteError::Full { .. }) {
                 state.trouble = Some(error.to_string());
             }
@@ -217,8 +216,8 @@ impl Log {
         written
     }
 
-    /// A record on disk is worth nothing in a file that a power loss takes away. A session in which nothing is decided need
-    /// not wait for the disk.
+    /// Syncs the file's name and folders before the first decision: a power loss must not take away the whole file. A
+    /// session without decisions does not wait for the disk.
     fn settle(&self, state: &mut State) -> Result<(), WriteError> {
         if state.settled {
             return Ok(());
@@ -235,7 +234,7 @@ impl Log {
         Ok(())
     }
 
-    /// In the file when this returns.
+    /// Writes an event; it is in the file when this returns.
     pub fn note(&self, event: &Event) -> Result<(), WriteError> {
         let mut event = event.clone();
         clip::event(&mut event);
@@ -250,7 +249,7 @@ impl Log {
         written
     }
 
-    /// One more refusal of a kind. Never lost as long as the log can be closed.
+    /// Counts a denial. Never lost as long as the log can be closed.
     pub fn denied(&self, time_ms: u64, what: DenialKey, pid: u32) -> Result<(), WriteError> {
         let mut what = what;
         clip::denial(&mut what);
@@ -262,7 +261,7 @@ impl Log {
         }
     }
 
-    /// One more tunnel or request. Never lost as long as the log can be closed.
+    /// Counts a network event. Never lost as long as the log can be closed.
     pub fn network(&self, event: Network) -> Result<(), WriteError> {
         let mut event = event;
         clip::network(&mut event);
@@ -279,7 +278,7 @@ impl Log {
                 state.singles_bytes += state.writer.last_length();
                 return Ok(());
             }
-            // It is counted below instead; if the log is really broken, that says so.
+            // It is counted below instead; if the log is really broken, that fails too.
         }
         match state.network.add(event) {
             Some(place) => state.tell(|state| &mut state.network, place),
@@ -287,8 +286,8 @@ impl Log {
         }
     }
 
-    /// Write the sums, how it ended and the seal; then the line in the ledger and the record of the session. `tree` is what
-    /// the seal says about the tracked files.
+    /// Writes the sums, the end and the seal; then the ledger entry and the record of the session. `tree` is the seal's
+    /// summary of the tracked files.
     pub fn finish(&self, ended: SessionEnded, tree: Option<Value>) -> Result<Finished, FinishError> {
         let mut state = self.state();
         if state.closed {
@@ -296,7 +295,7 @@ impl Log {
         }
         // Nothing may follow a seal, so there is no second attempt.
         state.closed = true;
-        // The blocks are wanted, not the name: if it cannot be removed, there may still be room.
+        // Frees the reserved blocks. If that fails, there may still be space.
         let _ = self.reserve.release();
         state.tell_rest(ended.time_ms)?;
         let time_ms = ended.time_ms;
@@ -324,7 +323,7 @@ impl Log {
         }
         if durably {
             state.settled = false;
-            // The summary is another file by now.
+            // session.json was replaced by another file.
             state.unsynced.clear();
             self.settle(&mut state)?;
         }
@@ -349,7 +348,8 @@ impl Log {
         Ok(seal)
     }
 
-    /// The line in the ledger comes before the record: a record that names its line but has none was not just interrupted.
+    /// Adds the ledger entry, then writes the record. In this order, a record that names a missing entry cannot be the
+    /// result of an interruption.
     fn enter(
         &self,
         state: &State,
@@ -378,7 +378,7 @@ impl Log {
     }
 }
 
-/// The summary, the session's folder and the folder of all sessions.
+/// Opens session.json, the session's folder and the folder of all sessions.
 fn unsynced(dir: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     let summary = dir.join(SESSION);
     let mut files = vec![(summary.clone(), files::open(&summary)?)];
@@ -407,7 +407,7 @@ impl State {
     }
 
     fn check_open(&self) -> Result<(), WriteError> {
-        // One that was resumed may have its end already.
+        // A resumed log may have its end already.
         if self.closed || self.summary.ended().is_some() { Err(self.is_closed()) } else { Ok(()) }
     }
 
@@ -415,7 +415,7 @@ impl State {
         WriteError::Closed { path: self.writer.path().to_owned() }
     }
 
-    /// What closing the log will need.
+    /// Space that closing the log will need.
     fn kept_back(&self) -> Keep {
         Keep::bytes(LAST_BYTES + self.denials.cost() + self.network.cost())
     }
@@ -432,7 +432,7 @@ impl State {
         Ok(())
     }
 
-    /// A record of one kind. On a full disk it waits: its sum is not lost.
+    /// Writes a record of one kind. On a full disk it is postponed: its sum is not lost.
     fn tell<T: Sum>(
         &mut self,
         tally: impl Fn(&mut State) -> &mut Tally<T>,
@@ -455,7 +455,7 @@ impl State {
         Ok(())
     }
 
-    /// What the log does not say yet. Nothing is kept back any more.
+    /// Writes the remaining sums, without reserving space any more.
     fn tell_rest(&mut self, time_ms: u64) -> Result<(), WriteError> {
         for place in self.denials.pending() {
             let event = self.denials.event(place);

@@ -1,13 +1,13 @@
-//! The tree over all events: an odd node at the end of a level goes up as it is.
+//! Merkle tree over all events: an odd node at the end of a level moves up unchanged.
 
 use crate::hash::{Digest, MERKLE_DOMAIN};
 
-/// Of two nodes.
+/// Digest of two nodes.
 pub fn node(left: &Digest, right: &Digest) -> Digest {
     Digest::of(MERKLE_DOMAIN, &[left.as_bytes(), right.as_bytes()])
 }
 
-/// A tree that grows leaf by leaf and keeps only the roots of its complete parts: one for each bit of the number of
+/// Tree that grows leaf by leaf and keeps only the roots of its complete subtrees: one for each bit of the number of
 /// leaves.
 #[derive(Clone, Debug, Default)]
 pub struct Merkle {
@@ -31,7 +31,7 @@ impl Merkle {
         self.leaves
     }
 
-    /// None of an empty tree.
+    /// Root of the tree; `None` for an empty one.
     pub fn root(&self) -> Option<Digest> {
         let mut parts = self.parts.iter().rev();
         let last = *parts.next()?;
@@ -43,7 +43,7 @@ impl Merkle {
 mod tests {
     use super::*;
 
-    /// Level by level, as the format says it.
+    /// Reference implementation: level by level, as in the description of the format.
     fn by_levels(leaves: &[Digest]) -> Option<Digest> {
         let mut level = leaves.to_vec();
         while level.len() > 1 {

@@ -1,4 +1,4 @@
-//! Lists of paths, and paths that may be missing, in JSON, whatever bytes they hold.
+//! Lossless JSON serialisation of lists of paths and optional paths.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 pub(crate) mod optional {
     use super::{Deserialize, Deserializer, Lossless, PathBuf, Serialize, Serializer};
 
-    // Serde hands over the field as it is.
+    // The signature that serde calls.
     #[allow(clippy::ref_option)]
     pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
         path.clone().map(Lossless).serialize(serializer)

@@ -1,4 +1,4 @@
-//! Proofs that one event is among those of a log, for somebody who has only the root over all of them.
+//! Inclusion proofs: one event belongs to a log, for a verifier that has only the root over all events.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Sibling {
     pub hash: Digest,
 }
 
-/// The way from a leaf to the root. A level at which the node goes up alone has no entry.
+/// Path from a leaf to the root. A level at which the node moves up unchanged has no entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
@@ -55,7 +55,7 @@ pub enum ProofError {
 }
 
 impl Proof {
-    /// For the leaf at `index`.
+    /// Proof for the leaf at `index`.
     pub fn build(leaves: &[Digest], index: u64) -> Result<Proof, ProofError> {
         let count = leaves.len() as u64;
         let none = ProofError::NoSuchRecord { index, count };
@@ -74,7 +74,7 @@ impl Proof {
         Ok(Proof { leaf_index: index, leaf_count: count, leaf_hash, merkle_root: level[0], siblings })
     }
 
-    /// It leads from its leaf, at its place among that many, to its root.
+    /// Checks that the proof leads from its leaf, at its index among that many, to its root.
     pub fn check(&self) -> Result<(), ProofError> {
         let (mut at, mut width, mut hash) = (self.leaf_index, self.leaf_count, self.leaf_hash);
         if at >= width {
@@ -106,8 +106,8 @@ impl Proof {
         Ok(())
     }
 
-    /// The same, and the root is the one that was expected, of a log with that many records: the root alone does not say
-    /// how many there are.
+    /// Checks the proof, and that its root and number of records are the expected ones: the root alone does not fix the
+    /// number.
     pub fn check_against(&self, root: &Digest, count: u64) -> Result<(), ProofError> {
         if self.merkle_root != *root || self.leaf_count != count {
             return Err(ProofError::OtherRoot);
@@ -123,26 +123,26 @@ fn pair(nodes: &[Digest]) -> Digest {
     }
 }
 
-/// One event with all that is needed to check that it was recorded.
+/// Event with everything needed to check that it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventProof {
     pub session_id: String,
-    /// The exact bytes.
+    /// Exact bytes of the event.
     pub event_json: String,
     pub proof: Proof,
-    /// Of a sealed log: the proof leads to the root in the seal, which may be signed.
+    /// Seal of a sealed log: the proof leads to the root in it, which may be signed.
     pub seal: Option<Seal>,
 }
 
 impl EventProof {
-    /// For record `sequence` of the log in a session's folder. A sealed log's events are proven against its seal; the seal
-    /// itself, and the events of a log without one, against the root over all records.
+    /// Proof for record `sequence` of the log in a session's folder. Events of a sealed log are proven against its
+    /// seal; the seal itself, and events of a log without one, against the root over all records.
     pub fn build(dir: &Path, session_id: &str, sequence: u64) -> Result<EventProof, ProofError> {
         let (mut leaves, mut event_json, mut seal) = (Vec::new(), None, None);
         for record in Reader::open(dir)? {
             let record = match record {
-                // What a killed writer left; the records before it stand.
+                // An incomplete record of a killed writer; the records before it are valid.
                 Err(error) if error.is_torn() => break,
                 record => record?,
             };
@@ -164,7 +164,8 @@ impl EventProof {
         Ok(EventProof { session_id: session_id.to_owned(), event_json, proof, seal })
     }
 
-    /// The event is the leaf, the leaf is under the root, the root is the seal's, and with a key: that key signed the seal.
+    /// Checks that the event is the leaf, that the leaf is under the root, that the root is the seal's, and with a key,
+    /// that this key signed the seal.
     pub fn check(&self, key: Option<&PublicKey>) -> Result<(), ProofError> {
         if leaf(self.event_json.as_bytes()) != self.proof.leaf_hash {
             return Err(ProofError::OtherEvent);

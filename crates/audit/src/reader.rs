@@ -1,5 +1,5 @@
-//! A log as it is read: record by record, each one checked against all before it. However large or damaged the file is,
-//! no more than one line of it is held.
+//! Reader of a log: record by record, each checked against all before it. Only one line is in memory, however large or
+//! damaged the file is.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -21,19 +21,19 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The file ends in the middle of a record: what a writer leaves that was killed.
+    /// Whether the file ends in the middle of a record, as a killed writer leaves it.
     pub fn is_torn(&self) -> bool {
         matches!(self, ReadError::Bad { flaw: Flaw::Torn, .. })
     }
 }
 
-/// Gives records until the first that is bad; nothing after that one means anything.
+/// Iterator over the records up to the first bad one; nothing after that one can be trusted.
 #[derive(Debug)]
 pub struct Reader<R> {
     path: PathBuf,
     input: R,
     chain: Chain,
-    /// Where the last good record ends.
+    /// End of the last good record.
     end: u64,
     line: Vec<u8>,
     sealed: bool,
@@ -41,7 +41,7 @@ pub struct Reader<R> {
 }
 
 impl Reader<BufReader<File>> {
-    /// The log in a session's folder. A link, or anything else that is not a file, is not one.
+    /// Opens the log in a session's folder. A link, or anything else that is not a regular file, is refused.
     pub fn open(dir: &Path) -> Result<Reader<BufReader<File>>, ReadError> {
         let path = dir.join(EVENTS);
         match crate::files::open(&path) {
@@ -52,12 +52,12 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// `path` is what errors speak of.
+    /// Reader of `input`; errors name `path`.
     pub fn new(path: PathBuf, input: R) -> Reader<R> {
         Reader { path, input, chain: Chain::default(), end: 0, line: Vec::new(), sealed: false, over: false }
     }
 
-    /// The good records so far.
+    /// Chain of the good records so far.
     pub fn read(&self) -> &Chain {
         &self.chain
     }

@@ -1,4 +1,4 @@
-//! One record: one line, and nothing in it that does not follow from the event and the records before it.
+//! Format of a record: one line, fully determined by the event and the records before it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -8,12 +8,12 @@ use crate::event::Event;
 use crate::hash::{CHAIN_DOMAIN, Digest, EVENT_DOMAIN};
 use crate::merkle::Merkle;
 
-/// No line is longer. The writer refuses an event long before: it stands in its line twice, once with escapes.
+/// Maximum length of a line. The limit on events is far lower, since an event is in its line twice, once escaped.
 pub const MAX_LINE: usize = 4 << 20;
-/// The longest event.
+/// Maximum size of an event.
 pub const MAX_EVENT: usize = 512 << 10;
 
-/// What ties one event to everything before it.
+/// Hashes that tie one event to everything before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub sequence: u64,
@@ -22,7 +22,7 @@ pub struct Link {
     pub chain_hash: Digest,
 }
 
-/// All records so far, in a few digests.
+/// State of the chain: digests over all records so far.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     head: Option<Digest>,
@@ -42,7 +42,7 @@ impl Chain {
         self.tree.root()
     }
 
-    /// What the next record would be.
+    /// Link of the next record.
     pub fn link(&self, event_json: &[u8]) -> Link {
         let leaf_hash = leaf(event_json);
         let before = self.head.unwrap_or(Digest::ZERO);
@@ -56,7 +56,7 @@ impl Chain {
     }
 }
 
-/// The digest of one event.
+/// Digest of one event.
 pub fn leaf(event_json: &[u8]) -> Digest {
     Digest::of(EVENT_DOMAIN, &[event_json])
 }
@@ -81,8 +81,8 @@ struct Found<'a> {
     _event: &'a RawValue,
 }
 
-/// Append the line of an event, with its end, to `line`. The event stands in it as a string, whose bytes are what was
-/// hashed, and as it is, for programs that look for a field.
+/// Appends the line of an event, with its end, to `line`. It has the event as a string, whose bytes are hashed, and as
+/// an object, for programs that look for a field.
 pub fn write(link: &Link, event_json: &str, line: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let Link { sequence, prev_chain, leaf_hash, chain_hash } = *link;
     serde_json::to_writer(&mut *line, &Written { sequence, prev_chain, leaf_hash, chain_hash, event_json })?;
@@ -93,23 +93,23 @@ pub fn write(link: &Link, event_json: &str, line: &mut Vec<u8>) -> Result<(), se
     Ok(())
 }
 
-/// A record that was found to be what it has to be.
+/// Record that passed all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub link: Link,
-    /// The bytes that were hashed.
+    /// Bytes that were hashed.
     pub event_json: String,
     pub event: Event,
 }
 
-/// Why a line is no record at its place.
+/// Reason why a line is not the expected record.
 #[derive(Debug, Error)]
 pub enum Flaw {
     #[error("the line is not a record: {0}")]
     Shape(serde_json::Error),
     #[error("the line is longer than {MAX_LINE} bytes")]
     TooLong,
-    #[error("the line is not complete")]
+    #[error("the line is incomplete")]
     Torn,
     #[error("its sequence number is {0}")]
     Sequence(u64),
@@ -119,9 +119,9 @@ pub enum Flaw {
     Leaf,
     #[error("its chain hash is wrong")]
     Chain,
-    #[error("the line holds something else than its event and its hashes")]
+    #[error("the line has other content than its event and its hashes")]
     NotExact,
-    #[error("the event cannot be understood: {0}")]
+    #[error("cannot parse the event: {0}")]
     Event(serde_json::Error),
     #[error("the seal is not over the records before it")]
     Seal,
@@ -129,8 +129,8 @@ pub enum Flaw {
     AfterSeal,
 }
 
-/// The record in `line` (with its end) if it is the next one after `chain`. The line has to be byte for byte what would be
-/// written for its event: nothing hides in further keys, in a key given twice, or in blanks.
+/// Parses `line` (with its end) and checks that it is the next record after `chain`. The line has to be byte for byte
+/// what the writer would produce: nothing can hide in further keys, in a duplicate key, or in blanks.
 pub fn read(line: &[u8], chain: &Chain) -> Result<Record, Flaw> {
     let found: Found<'_> = serde_json::from_slice(line).map_err(Flaw::Shape)?;
     let link = chain.link(found.event_json.as_bytes());

@@ -1,7 +1,7 @@
-//! Space put aside, so that a command that fills the disk does not silence the log of what it does.
+//! Reserved disk space, so that a command that fills the disk cannot stop its audit log.
 //!
-//! The log itself has blocks ahead of its end. Beside it lies a file that is removed just before the log is closed: its
-//! blocks become the record of the session and the line in the ledger.
+//! The log itself has allocated blocks behind its end. A separate file is removed just before the log is closed: its
+//! blocks are then free for the record of the session and the entry in the ledger.
 
 use std::fs::File;
 use std::io;
@@ -12,16 +12,16 @@ use rustix::io::Errno;
 
 use crate::files;
 
-/// Ahead of the log's end, as long as the disk has room.
+/// Space allocated behind the log's end while the disk has room.
 pub(crate) const AHEAD: u64 = 256 << 10;
-/// The largest record of a session, with room to spare.
+/// Size of the reserve file: the largest record of a session, and more.
 const CLOSING: u64 = 512 << 10;
 const NAME: &str = "reserve";
 
-/// Blocks ahead of the end of a file.
+/// Allocated blocks behind the end of a file.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    /// Where they end; none where the file system cannot promise any.
+    /// End of the allocated blocks; `None` if the file system cannot allocate any.
     until: Option<u64>,
 }
 
@@ -34,13 +34,13 @@ impl Ahead {
         self.until.is_some()
     }
 
-    /// The file was cut at its end, and the blocks behind it went with that.
+    /// Notes that the file was truncated at `end`, which freed the blocks behind it.
     pub(crate) fn lost(&mut self, end: u64) {
         self.until = self.until.map(|_| end);
     }
 
-    /// Make sure of `need` bytes behind `end`. More is put aside when there is room, and the disk is asked again each time
-    /// when there was none.
+    /// Allocates at least `need` bytes behind `end`, and more if the disk has room. After a failure each call tries
+    /// again.
     pub(crate) fn ensure(&mut self, file: &File, end: u64, need: u64) -> io::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
         if until >= end + need + AHEAD {
@@ -68,7 +68,7 @@ impl Ahead {
     }
 }
 
-/// False where the file system cannot do it.
+/// Allocates blocks; `false` if the file system does not support it.
 fn allocate(file: &File, flags: FallocateFlags, from: u64, length: u64) -> Result<bool, Errno> {
     loop {
         match rustix::fs::fallocate(file, flags, from, length) {
@@ -80,7 +80,7 @@ fn allocate(file: &File, flags: FallocateFlags, from: u64, length: u64) -> Resul
     }
 }
 
-/// The file beside the log.
+/// Reserve file beside the log.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     path: PathBuf,
@@ -92,7 +92,7 @@ impl Reserve {
         let path = dir.join(NAME);
         let mut file = files::create(&path)?;
         if !allocate(&file, FallocateFlags::empty(), 0, CLOSING)? {
-            // Blocks that were written are there too, where nothing compresses them away.
+            // Written blocks are allocated too, unless the file system compresses them.
             for _ in 0..CLOSING / 4096 {
                 file.write_all(&[0xa5; 4096])?;
             }
@@ -101,12 +101,12 @@ impl Reserve {
         Ok(Reserve { path })
     }
 
-    /// The one that a log's writer made, there or not.
+    /// Reserve file of a log in `dir`, existing or not.
     pub(crate) fn of(dir: &Path) -> Reserve {
         Reserve { path: dir.join(NAME) }
     }
 
-    /// Give the blocks back.
+    /// Frees the blocks.
     pub(crate) fn release(&self) -> io::Result<()> {
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,7 +1,7 @@
-//! The record of a session, `session.json`: what its log says, in one place for whoever lists sessions.
+//! Record of a session, `session.json`: a summary of its log, for listing sessions.
 //!
-//! Nothing stands in it that does not follow from the log and the ledger, so that it can be checked against them, byte
-//! for byte. A field that is added later has to be left out where it says nothing, or older records would not match.
+//! Everything in it follows from the log and the ledger, so that it can be checked against them, byte for byte. A field
+//! that is added later has to be left out when it is empty, or older records would not match.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::event::{Decision, Executable, Network};
 use crate::files;
 use crate::hash::{Digest, SESSION_DIGEST_DOMAIN};
 
-/// The name of the file.
+/// Name of the file.
 pub const SESSION: &str = "session.json";
-/// No record is larger.
+/// Maximum size of the file.
 const MAX_FILE: u64 = 16 << 20;
 
 #[derive(Debug, Error)]
 pub enum SessionError {
     #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("{}: not the record of a session: {source}", .path.display())]
+    #[error("{}: not a session record: {source}", .path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
 }
 
@@ -30,9 +30,9 @@ pub enum SessionError {
 pub struct SessionRecord {
     pub session_id: String,
     pub started: String,
-    /// None while it runs, and after nono was killed until a later command closes the log.
+    /// Time of the end. `None` while the session runs, and after nono was killed until a later command closes the log.
     pub ended: Option<String>,
-    /// Redacted.
+    /// Command line, redacted.
     pub command: Vec<String>,
     pub executable_identity: Option<Executable>,
     #[serde(with = "crate::paths")]
@@ -40,10 +40,10 @@ pub struct SessionRecord {
     pub snapshot_count: u32,
     pub exit_code: Option<i32>,
     pub merkle_roots: Vec<String>,
-    /// The first of them; all are in the log.
+    /// First network events; all are in the log.
     pub network_events: Vec<NetworkEntry>,
     pub audit_event_count: u64,
-    /// Over all records, the seal as well.
+    /// Digests over all records, including the seal.
     pub audit_integrity: Option<Integrity>,
     pub audit_attestation: Option<Attestation>,
     pub name: Option<String>,
@@ -56,12 +56,12 @@ pub struct SessionRecord {
     pub signal: Option<i32>,
     pub limit: Option<String>,
     pub stopped: bool,
-    /// nono was killed, and the log was closed later.
+    /// Whether nono was killed and the log was closed later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     pub counts: Counts,
     pub sealed: bool,
-    /// Its line in the ledger.
+    /// Sequence number of its entry in the ledger.
     pub ledger_sequence: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ pub struct Integrity {
     pub merkle_root: Digest,
 }
 
-/// Who signed the seal, which is the last record of the log.
+/// Signature of the seal, which is the last record of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attestation {
     pub predicate_type: String,
@@ -82,13 +82,13 @@ pub struct Attestation {
     pub bundle_filename: String,
 }
 
-/// How often what was said.
+/// Numbers of events by kind and decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub decisions: Answers,
     pub urls: Answers,
     pub network: Answers,
-    /// What the rules refused without a question.
+    /// Denials by the policy, without a prompt.
     pub denials: u64,
 }
 
@@ -108,7 +108,7 @@ impl Answers {
     }
 }
 
-/// One network event in the shape other programs know.
+/// Network event in the format that other programs know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkEntry {
     pub timestamp_unix_ms: u64,
@@ -158,12 +158,12 @@ impl From<&Network> for NetworkEntry {
 }
 
 impl SessionRecord {
-    /// Of the session in `dir`.
+    /// Reads the record of the session in `dir`.
     pub fn read(dir: &Path) -> Result<SessionRecord, SessionError> {
         Ok(Self::read_exact(dir)?.0)
     }
 
-    /// With the bytes of the file.
+    /// Reads the record, with the bytes of the file.
     pub(crate) fn read_exact(dir: &Path) -> Result<(SessionRecord, Vec<u8>), SessionError> {
         let path = dir.join(SESSION);
         let bytes = files::open(&path).and_then(|file| files::read_all(file, MAX_FILE));
@@ -172,12 +172,12 @@ impl SessionRecord {
         Ok((record.map_err(|source| SessionError::Malformed { path, source })?, bytes))
     }
 
-    /// Replace the one in `dir`: old or new, never half.
+    /// Replaces the record in `dir` atomically.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), SessionError> {
         self.write_by(dir, nono_sys::fs::write_atomic)
     }
 
-    /// The same after a loss of power: for one that the ledger has a line of.
+    /// Replaces the record in `dir` durably, for a session that has an entry in the ledger.
     pub(crate) fn write_whole(&self, dir: &Path) -> Result<(), SessionError> {
         self.write_by(dir, nono_sys::fs::write_whole)
     }
@@ -195,14 +195,14 @@ impl SessionRecord {
         Ok(bytes)
     }
 
-    /// Over the fields that other programs know too, in their order and with paths as bytes: what the ledger keeps. Our
-    /// own fields repeat what the log says, to which this digest leads.
+    /// Digest for the ledger, over the fields that other programs know too, in their order and with paths as bytes.
+    /// nono's own fields repeat the log, whose digests are included.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
         let payload = serde_json::to_vec(&Protected::of(self))?;
         Ok(Digest::of(SESSION_DIGEST_DOMAIN, &[&payload]))
     }
 
-    /// When it was over, or at least begun.
+    /// Time of the end, or of the start if there is no end.
     pub fn completed_at(&self) -> &str {
         self.ended.as_deref().filter(|ended| !ended.is_empty()).unwrap_or(&self.started)
     }

@@ -1,4 +1,4 @@
-//! Ed25519 signatures of seals. Whoever has the public key alone can tell that a log is the one that was sealed.
+//! Ed25519 signatures of seals. With the public key alone a verifier can check that a log is the one that was sealed.
 
 use std::fmt;
 use std::fs::File;
@@ -18,14 +18,14 @@ use crate::event::{Seal, Signature};
 use crate::files;
 use crate::hash::{Digest, SEAL_DOMAIN};
 
-/// The name of the algorithm in a signature.
+/// Name of the algorithm in a signature.
 pub const ED25519_NAME: &str = "ed25519";
 
 const PRIVATE: &str = "PRIVATE KEY";
 const PUBLIC: &str = "PUBLIC KEY";
-/// What stands before the 32 bytes of an Ed25519 public key in its DER form (RFC 8410).
+/// DER prefix of the 32 bytes of an Ed25519 public key (RFC 8410).
 const PUBLIC_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// No key file is larger.
+/// Maximum size of a key file.
 const MAX_FILE: u64 = 16 << 10;
 
 #[derive(Debug, Error)]
@@ -34,13 +34,13 @@ pub enum KeyError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: others can read this key (mode {mode:04o}); chmod 600 it", .path.display())]
     Exposed { path: PathBuf, mode: u32 },
-    #[error("{}: this key belongs to somebody else (uid {uid})", .path.display())]
+    #[error("{}: this key belongs to another user (uid {uid})", .path.display())]
     Foreign { path: PathBuf, uid: u32 },
     #[error("{}: not an Ed25519 {kind} key", .path.display())]
     Malformed { path: PathBuf, kind: &'static str },
     #[error("{}: this key file is empty; put the key back from a copy, or remove the file and make another key with `nono audit keygen`", .path.display())]
     Empty { path: PathBuf },
-    #[error("no key could be made: the system gives no random numbers")]
+    #[error("cannot create a key: the system has no random numbers")]
     Random,
 }
 
@@ -50,7 +50,7 @@ pub enum SignError {
     OtherKey,
     #[error("the signature is wrong")]
     Wrong,
-    #[error("the signature is of an unknown form")]
+    #[error("the signature has an unknown format")]
     Malformed,
     #[error("the log is not signed")]
     Missing,
@@ -58,12 +58,12 @@ pub enum SignError {
 
 pub struct SigningKey {
     pair: Ed25519KeyPair,
-    /// PKCS#8.
+    /// PKCS#8 document.
     document: Vec<u8>,
 }
 
 impl fmt::Debug for SigningKey {
-    /// Says which, never what.
+    /// Shows the key's id, never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SigningKey({})", self.public())
     }
@@ -76,12 +76,13 @@ impl SigningKey {
     }
 
     fn parse(document: Vec<u8>) -> Option<SigningKey> {
-        // Other programs write the form without the public key.
+        // Other programs write the format without the public key.
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&document).ok()?;
         Some(SigningKey { pair, document })
     }
 
-    /// A PKCS#8 PEM file, or its base64 alone. A key that others can read is refused: they could sign as well.
+    /// Loads a PKCS#8 PEM file, or its base64 alone. A key that other users can read is refused: they could sign as
+    /// well.
     pub fn load(path: &Path) -> Result<SigningKey, KeyError> {
         let failed = |source| KeyError::Io { path: path.to_owned(), source };
         let file = open_key(path).map_err(failed)?;
@@ -100,7 +101,7 @@ impl SigningKey {
         unarmour(&text, PRIVATE).and_then(SigningKey::parse).ok_or_else(malformed)
     }
 
-    /// A new file, 0600, in PKCS#8 PEM, on the disk when this returns. One that is there stays as it is.
+    /// Saves the key as PKCS#8 PEM in a new file with mode 0600, durably. An existing file is not replaced.
     pub fn save(&self, path: &Path) -> Result<(), KeyError> {
         nono_sys::fs::make_file(path, 0o600, armour(&self.document, PRIVATE).as_bytes())
             .and_then(|()| nono_sys::fs::sync_new(path))
@@ -123,12 +124,12 @@ impl SigningKey {
     }
 }
 
-/// Base64 of its 32 bytes in text.
+/// Ed25519 public key; as text, base64 of its 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// Base64 of the 32 bytes, or PEM.
+    /// Parses base64 of the 32 bytes, or PEM.
     pub fn parse(text: &str) -> Option<PublicKey> {
         let bytes = unarmour(text, PUBLIC)?;
         let bytes = bytes.strip_prefix(&PUBLIC_PREFIX).unwrap_or(&bytes);
@@ -145,7 +146,7 @@ impl PublicKey {
         armour(&[&PUBLIC_PREFIX[..], &self.0].concat(), PUBLIC)
     }
 
-    /// A short name for it: the digest of its bytes.
+    /// Id of the key: the digest of its bytes.
     pub fn id(&self) -> Digest {
         Digest::of(b"", &[&self.0])
     }
@@ -164,7 +165,7 @@ impl fmt::Debug for PublicKey {
 }
 
 impl Seal {
-    /// The signature is right, by the key it names or by the one that is expected.
+    /// Checks the signature, by the key it names or by the expected one.
     pub fn check_signature(
         &self,
         session_id: &str,
@@ -185,7 +186,7 @@ impl Seal {
     }
 }
 
-/// What is signed: everything the seal says, and of which session.
+/// Signed message: the whole seal, and the session's id.
 fn message(seal: &Seal, session_id: &str) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
     struct Signed<'a> {
@@ -211,7 +212,7 @@ fn message(seal: &Seal, session_id: &str) -> Result<Vec<u8>, serde_json::Error> 
     Ok(message)
 }
 
-/// A key may well be kept behind a link, unlike the files of a log.
+/// Opens a key file, which may be behind a link, unlike the files of a log.
 fn open_key(path: &Path) -> io::Result<File> {
     files::open(&path.canonicalize()?)
 }

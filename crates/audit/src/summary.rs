@@ -1,4 +1,4 @@
-//! From events to the record of their session. Writer and verifier use the same lines, so the two cannot drift apart.
+//! Summary of events into the record of their session. Writer and verifier share this code, so that they always agree.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::session::{Attestation, Counts, Integrity, NetworkEntry, SessionRecord
 use crate::sign::PublicKey;
 use nono_sys::time::iso_ms as iso;
 
-/// Kept in the record of a session; the log has them all.
+/// Maximum number of network events in the record of a session; the log has them all.
 const MAX_NETWORK: usize = 1000;
-/// Together, so that closing a log on a full disk needs no more than was put aside.
+/// Maximum total size of these events, so that closing a log on a full disk needs no more than the reserved space.
 const MAX_NETWORK_BYTES: usize = 192 << 10;
 const MAX_ROOTS: usize = 1000;
-/// A writer knows at most 1001 kinds. More are counted as one, which can only be too few.
+/// Maximum number of kinds. A writer has at most 1001; more are counted as one, which can only be too few.
 const MAX_KINDS: usize = 4096;
 
-/// What the events so far come to.
+/// Summary of the events so far.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     started: Option<SessionStarted>,
@@ -29,7 +29,7 @@ pub struct Summary {
     network: Vec<NetworkEntry>,
     network_bytes: usize,
     counts: Counts,
-    /// Tunnels that were opened, and refused after that.
+    /// Number of tunnels that were opened, and refused after that.
     refused_open: u64,
     denials: HashMap<Digest, u64>,
 }
@@ -47,7 +47,7 @@ impl Summary {
         self.seal.as_ref()
     }
 
-    /// How often what was said, so far.
+    /// Numbers of events so far.
     pub fn counts(&self) -> Counts {
         let denials = self.denials.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let mut counts = Counts { denials, ..self.counts.clone() };
@@ -81,9 +81,9 @@ impl Summary {
         }
     }
 
-    /// The last count of a kind is the sum of that kind.
+    /// Adds a denial. Its count is the sum so far, so the last one of a kind counts.
     fn add_denial(&mut self, denial: &Denial) {
-        // A key that cannot be put in JSON was not written either.
+        // A key that cannot be serialised was not written either.
         let key = serde_json::to_vec(&denial.what).unwrap_or_default();
         let key = Digest::of(b"", &[&key]);
         let full = self.denials.len() >= MAX_KINDS && !self.denials.contains_key(&key);
@@ -91,7 +91,7 @@ impl Summary {
     }
 
     fn add_network(&mut self, event: &Network) {
-        // Each tunnel counts once, at its opening: a log that breaks off has no more of it.
+        // Each tunnel counts once, at its opening, since the log may break off before its end.
         if event.phase == Some(Phase::Ended) {
             match event.decision {
                 Decision::Allowed => return,
@@ -107,7 +107,7 @@ impl Summary {
         self.network.push(entry);
     }
 
-    /// The record of a session that has only begun.
+    /// Record of a session that has started.
     pub fn opening(&self) -> Option<SessionRecord> {
         let started = self.started.clone()?;
         Some(SessionRecord {
@@ -140,7 +140,7 @@ impl Summary {
         })
     }
 
-    /// The record of a session that is over; none without its first and last event.
+    /// Record of a session that has ended; `None` without its first and last event.
     pub fn closing(&self, chain: &Chain, ledger_sequence: Option<u64>) -> Option<SessionRecord> {
         let ended = self.ended.clone()?;
         let integrity = Integrity {

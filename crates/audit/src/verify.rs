@@ -1,7 +1,7 @@
-//! Is a session's folder what was written? The log against itself, its record against the log, both against the ledger.
+//! Verification of a session's folder: the log itself, its record against the log, and both against the ledger.
 //!
-//! A session that was killed leaves a log without an end: a valid prefix, and *unfinished*. Nothing in the folder can tell
-//! it from a log that somebody cut and whose record was put back; the ledger can, if the session was sealed.
+//! A killed session leaves a log without an end: a valid prefix, which is *unfinished*. The folder alone cannot tell it
+//! from a log that was truncated together with its record; the ledger can, if the session was sealed.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use crate::summary::Summary;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The seal has to be signed, by this key.
+    /// Key that must have signed the seal, if any.
     pub public_key: Option<PublicKey>,
 }
 
@@ -29,7 +29,7 @@ pub struct Options {
 pub enum State {
     /// Closed with a seal.
     Sealed,
-    /// Closed without one.
+    /// Closed without a seal.
     Closed,
     /// Still running, or killed.
     Unfinished,
@@ -40,14 +40,14 @@ pub struct Verification {
     pub ok: bool,
     pub session_id: Option<String>,
     pub state: State,
-    /// Good records.
+    /// Number of good records.
     pub event_count: u64,
     pub chain_head: Option<Digest>,
     pub merkle_root: Option<Digest>,
-    /// A last line that is not complete: no record, and no fault in a log that has no end.
+    /// Whether the last line is incomplete: not a record, and not an error in a log without an end.
     pub torn: bool,
     pub first_bad: Option<BadRecord>,
-    /// The key of the signature in the seal, which was found to be right.
+    /// Key of the valid signature in the seal.
     pub signed_by: Option<String>,
     pub ledger_sequence: Option<u64>,
     pub problems: Vec<Problem>,
@@ -59,7 +59,7 @@ pub struct BadRecord {
     pub why: String,
 }
 
-/// Something that is not as it was written.
+/// Problem found by verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub kind: ProblemKind,
@@ -71,18 +71,18 @@ pub struct Problem {
 pub enum ProblemKind {
     /// A file cannot be read.
     Unreadable,
-    /// A record was edited, put in, taken out or moved.
+    /// A record was edited, inserted, removed or moved.
     Record,
-    /// The log ends before it should.
+    /// The log was truncated.
     Truncated,
-    /// The record of the session does not say what its log says.
+    /// The record of the session does not match its log.
     Session,
     Signature,
-    /// The ledger does not have the session, or has another one.
+    /// The ledger does not have the session, or has another digest of it.
     Ledger,
 }
 
-/// What was read of one session.
+/// Content read from one session.
 struct Found {
     summary: Summary,
     chain: Chain,
@@ -90,7 +90,7 @@ struct Found {
     bad: Option<ReadError>,
 }
 
-/// The session in `dir`, against itself and the ledger.
+/// Verifies the session in `dir`, by itself and against the ledger.
 pub fn verify(dir: &Path, ledger: &Ledger, options: &Options) -> Verification {
     let found = read_log(dir);
     let mut check = Check { problems: Vec::new() };
@@ -154,14 +154,14 @@ impl Check {
             }
             Some(error) => self.problem(ProblemKind::Unreadable, error.to_string()),
             None if found.chain.count() > 0 && found.summary.started().is_none() => {
-                self.problem(ProblemKind::Record, "record 0: the log does not say which session began");
+                self.problem(ProblemKind::Record, "record 0: not the start of a session");
             }
             None => {}
         }
         None
     }
 
-    /// A log that is good in itself may still stand in another's place.
+    /// Checks that a valid log is in its own session's folder.
     fn place(&mut self, dir: &Path, found: &Found) {
         let Some(started) = found.summary.started() else { return };
         if dir.file_name() != Some(OsStr::new(&started.session_id)) {
@@ -170,14 +170,14 @@ impl Check {
         }
     }
 
-    /// The record has to be what the log makes of it. (After a bad record there is nothing to compare it with.)
+    /// Checks that the record matches the log. (After a bad record there is nothing to compare it with.)
     fn session(&mut self, dir: &Path, found: &Found) -> Option<SessionRecord> {
         let (record, bytes) = match SessionRecord::read_exact(dir) {
             Ok(read) => read,
             Err(SessionError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound && found.chain.count() <= 1 =>
             {
-                // Killed before it was written.
+                // Killed before session.json was written.
                 return None;
             }
             Err(error) => {
@@ -196,28 +196,25 @@ impl Check {
         };
         let same = due.is_some_and(|due| due.bytes().is_ok_and(|due| due == bytes));
         if !same && self.problems.is_empty() {
-            self.problem(ProblemKind::Session, "session.json does not say what the log says");
+            self.problem(ProblemKind::Session, "session.json does not match the log");
         }
         if record.ledger_sequence.is_some() && !record.sealed {
-            self.problem(
-                ProblemKind::Session,
-                "session.json names a line of the ledger, but there is no seal",
-            );
+            self.problem(ProblemKind::Session, "session.json names a ledger entry, but the log has no seal");
         }
         Some(record)
     }
 
-    /// A log whose record says that it was closed has an end.
+    /// Checks that a log has an end if its record says that it was closed.
     fn end(&mut self, record: &SessionRecord, found: &Found) {
         let (said, there) = (record.audit_event_count, found.chain.count());
         if found.torn {
-            self.problem(ProblemKind::Truncated, format!("record {there}: the line is not complete"));
+            self.problem(ProblemKind::Truncated, format!("record {there}: the line is incomplete"));
         } else if said > there {
-            self.problem(ProblemKind::Truncated, format!("the log has {there} records of {said}"));
+            self.problem(ProblemKind::Truncated, format!("the log has {there} of {said} records"));
         } else if record.sealed && found.summary.seal().is_none() {
-            self.problem(ProblemKind::Truncated, "the log was sealed and has no seal");
+            self.problem(ProblemKind::Truncated, "the log was sealed, but its seal is missing");
         } else if found.summary.ended().is_none() {
-            self.problem(ProblemKind::Truncated, "the log does not say how the session ended");
+            self.problem(ProblemKind::Truncated, "the end of the session is missing from the log");
         }
     }
 
@@ -225,7 +222,7 @@ impl Check {
         let expected = options.public_key.as_ref();
         let (Some(seal), Some(started)) = (found.summary.seal(), found.summary.started()) else {
             if expected.is_some() {
-                self.problem(ProblemKind::Signature, "the log is not sealed, so nobody signed it");
+                self.problem(ProblemKind::Signature, "the log is not sealed, so it has no signature");
             }
             return None;
         };
@@ -253,22 +250,22 @@ impl Check {
         if !begun {
             self.problem(
                 ProblemKind::Ledger,
-                "the ledger has lost lines that were there when the session began",
+                "the ledger has lost entries that it had when the session began",
             );
         }
         let finished = record.filter(|record| record.ended.is_some());
         let sealed = found.summary.seal().is_some() || finished.is_some_and(|record| record.sealed);
         let Some(entry) = entry else {
             if sealed && finished.is_some() {
-                self.problem(ProblemKind::Ledger, "the session was sealed and is not in the ledger");
+                self.problem(ProblemKind::Ledger, "the session was sealed, but is not in the ledger");
             }
             return None;
         };
         if entry.removed {
-            self.problem(ProblemKind::Ledger, "the ledger says that the session was removed");
+            self.problem(ProblemKind::Ledger, "according to the ledger the session was removed");
             return Some(entry);
         }
-        // Whoever was killed between the ledger and the record left the record of the beginning.
+        // A writer that was killed between the ledger and the record left the record of the start.
         let closing = || found.summary.closing(&found.chain, Some(entry.sequence));
         let digest = match finished {
             Some(record) => record.digest().ok(),
@@ -277,13 +274,13 @@ impl Check {
         if digest != Some(entry.session_digest) {
             self.problem(ProblemKind::Ledger, "the ledger has another digest of the session");
         } else if finished.is_some_and(|record| record.ledger_sequence != Some(entry.sequence)) {
-            self.problem(ProblemKind::Ledger, "session.json names another line of the ledger");
+            self.problem(ProblemKind::Ledger, "session.json names another ledger entry");
         }
         Some(entry)
     }
 }
 
-/// The last line of a session, and whether `head` was once the ledger's head.
+/// Last entry of a session, and whether `head` was once the ledger's head.
 fn look_up(
     ledger: &Ledger,
     session_id: &str,
@@ -303,24 +300,24 @@ fn look_up(
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LedgerVerification {
     pub ok: bool,
-    /// Good lines.
+    /// Number of good entries.
     pub entry_count: u64,
     pub head: Option<Digest>,
-    /// A last line that is not complete, which the next writer cuts off.
+    /// Whether the last line is incomplete; the next writer cuts it off.
     pub torn: bool,
-    /// The first bad line, from 1, and why.
+    /// First bad line, counted from 1, with the reason.
     pub first_bad: Option<BadLine>,
-    /// Taken away by a cleanup, and said so.
+    /// Sessions that a cleanup removed and recorded as removed.
     pub removed: Vec<String>,
-    /// In the ledger and nowhere else.
+    /// Sessions that are only in the ledger.
     pub missing: Vec<String>,
-    /// Their record is not the one the ledger knows.
+    /// Sessions whose record does not match the ledger.
     pub changed: Vec<String>,
-    /// Sealed and not in the ledger.
+    /// Sealed sessions that are not in the ledger.
     pub unlisted: Vec<String>,
-    /// They began when the ledger had lines that it has no more.
+    /// Sessions that began when the ledger had entries that are now missing.
     pub orphaned: Vec<String>,
-    /// Why something could not be looked at.
+    /// Errors for what could not be read.
     pub unreadable: Vec<String>,
 }
 
@@ -330,7 +327,7 @@ pub struct BadLine {
     pub why: String,
 }
 
-/// The ledger in `audit`, and every session that it or the folder knows. The logs themselves are not read: see [`verify`].
+/// Verifies the ledger in `audit`, and every session in it or in the folder. The logs are not read: see [`verify`].
 pub fn verify_ledger(audit: &Path) -> LedgerVerification {
     let mut result = LedgerVerification::default();
     let (entries, heads) = read_ledger(audit, &mut result);
@@ -385,7 +382,7 @@ fn check_entries(audit: &Path, entries: &Latest, result: &mut LedgerVerification
     }
 }
 
-/// The record in `dir` is the one in the ledger, or would be, had the session not been killed while it was closed.
+/// Whether the record in `dir` is the one in the ledger, or would be if the session had not been killed while closing.
 fn is_recorded(dir: &Path, entry: &Entry) -> bool {
     let record = match SessionRecord::read(dir) {
         Ok(record) if record.ended.is_some() => Some(record),

@@ -1,4 +1,4 @@
-//! The file of a log: whole records one after another, and no gap in their chain whatever goes wrong.
+//! Writer of a log file: complete records only, and no gap in their chain whatever goes wrong.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,30 +17,30 @@ use crate::reserve::Ahead;
 pub enum WriteError {
     #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
     Io { path: PathBuf, source: io::Error },
-    /// Nothing is wrong with the log; later there may be room again.
+    /// The log is intact; later there may be space again.
     #[error("{}: no space left for another record", .path.display())]
     Full { path: PathBuf },
     #[error("{}: records were lost: {why}", .path.display())]
     Broken { path: PathBuf, why: String },
     #[error("{}: the log is closed", .path.display())]
     Closed { path: PathBuf },
-    #[error("an event of {length} bytes is too long for a record")]
+    #[error("the event is too long for a record: {length} bytes")]
     TooLong { length: usize },
-    #[error("an event cannot be put in words: {0}")]
+    #[error("cannot serialise the event: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Whether somebody writes the log in `dir` now.
+/// Whether a process writes the log in `dir` now.
 pub fn is_being_written(dir: &Path) -> bool {
     let file = files::open(&dir.join(EVENTS));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// What is still put aside behind a record when it was written.
+/// Space that must stay reserved after a record was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
     pub(crate) bytes: u64,
-    /// And room for another record like this one.
+    /// Whether to reserve space for another record like this one.
     pub(crate) again: bool,
 }
 
@@ -52,18 +52,18 @@ impl Keep {
     }
 }
 
-/// A later record of the same kind may be longer by some digits.
+/// Bytes by which a later record of the same kind may be longer, for its digits.
 pub(crate) const GROWTH: u64 = 64;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
     path: PathBuf,
     file: File,
-    /// Of the last whole record.
+    /// End of the last complete record.
     end: u64,
     ahead: Ahead,
     chain: Chain,
-    /// Something may stand behind the end.
+    /// Whether there may be bytes behind the end.
     dirty: bool,
     text: Vec<u8>,
     line: Vec<u8>,
@@ -73,7 +73,7 @@ impl Writer {
     pub(crate) fn create(dir: &Path) -> Result<Writer, WriteError> {
         let path = dir.join(EVENTS);
         let file = files::create(&path).map_err(|source| WriteError::Io { path: path.clone(), source })?;
-        // By this a cleanup knows it from one whose writer was killed. A file system without locks is no reason to fail.
+        // The lock tells a cleanup that the writer is alive. A file system without locks is not an error.
         let _ = file.lock();
         Ok(Writer {
             path,
@@ -87,8 +87,8 @@ impl Writer {
         })
     }
 
-    /// Go on behind the last whole record of a log whose writer was killed: `chain` and `end` are what was read of `file`.
-    /// Half of a record, and what was put aside behind it, goes.
+    /// Continues behind the last complete record of a log whose writer was killed: `chain` and `end` were read from
+    /// `file`. An incomplete record and the reserved space behind it are removed.
     pub(crate) fn resume(path: PathBuf, file: File, chain: Chain, end: u64) -> Result<Writer, WriteError> {
         let (text, line) = (Vec::new(), Vec::new());
         let mut writer = Writer { path, file, end, ahead: Ahead::new(), chain, dirty: true, text, line };
@@ -108,7 +108,7 @@ impl Writer {
         self.ahead.is_kept()
     }
 
-    /// How long the line of the last event was, written or not.
+    /// Length of the line of the last event, written or not.
     pub(crate) fn last_length(&self) -> u64 {
         self.line.len() as u64
     }
@@ -121,12 +121,12 @@ impl Writer {
         }
     }
 
-    /// In the file when this returns.
+    /// Appends an event; it is in the file when this returns.
     pub(crate) fn append(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
         self.put(event, keep, false)
     }
 
-    /// On disk when this returns.
+    /// Appends an event; it is on disk when this returns.
     pub(crate) fn append_durably(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
         self.put(event, keep, true)
     }
@@ -143,12 +143,12 @@ impl Writer {
         record::write(&link, text, &mut self.line)?;
         self.make_room(keep)?;
         if self.write().is_err() {
-            // Perhaps only half of it was written. Once more, from where the last record ended.
+            // Perhaps only a part was written. Try once more from the end of the last record.
             self.make_room(keep)?;
             self.write().map_err(|error| self.failed(error))?;
         }
         if durably && let Err(error) = self.file.sync_data() {
-            // Whoever asked will say no, so it must not stand there.
+            // The caller will deny, so the record must not stay in the file.
             self.dirty = true;
             // Tried again before the next record; the error that matters is the one returned.
             let _ = self.cut();
@@ -176,7 +176,7 @@ impl Writer {
         written
     }
 
-    /// Nothing stands behind the last whole record.
+    /// Truncates the file behind the last complete record.
     fn cut(&mut self) -> io::Result<()> {
         if self.dirty {
             self.file.set_len(self.end)?;
@@ -186,12 +186,12 @@ impl Writer {
         Ok(())
     }
 
-    /// All of it is on disk.
+    /// Syncs the file to disk.
     pub(crate) fn sync(&self) -> Result<(), WriteError> {
         self.file.sync_data().map_err(|error| self.failed(error))
     }
 
-    /// Give back what was put aside.
+    /// Frees the reserved space.
     pub(crate) fn release(&mut self) -> Result<(), WriteError> {
         self.dirty = true;
         self.cut().map_err(|error| self.failed(error))
@@ -200,13 +200,13 @@ impl Writer {
 
 #[cfg(test)]
 impl Writer {
-    /// As if the disk had failed in the middle of a write.
+    /// Simulates a disk failure in the middle of a write.
     pub(crate) fn leave_half_a_record(&mut self) {
         self.file.write_all_at(b"{\"sequence\":", self.end).unwrap();
         self.dirty = true;
     }
 
-    /// From now on nothing can be written.
+    /// Makes all further writes fail.
     pub(crate) fn become_read_only(&mut self) {
         self.file = files::open(&self.path).unwrap();
     }
@@ -259,7 +259,7 @@ mod tests {
         let mut writer = Writer::create(dir.path()).unwrap();
         let long = Event::Warning(Warning { time_ms: 0, message: "\u{1}".repeat(MAX_EVENT) });
         assert!(matches!(writer.append(&long, Keep::NOTHING), Err(WriteError::TooLong { .. })));
-        // The longest that is not: every letter twice escaped is still a line that can be read.
+        // The longest allowed event: even with every letter escaped twice, its line can be read.
         let message = "\u{1}".repeat(MAX_EVENT / 6 - 100);
         writer.append(&Event::Warning(Warning { time_ms: 0, message }), Keep::NOTHING).unwrap();
         assert_eq!(read(dir.path()).len(), 1);

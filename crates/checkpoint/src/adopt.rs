@@ -1,5 +1,5 @@
-//! Checkpoints that another tool took become checkpoints of a project, each once: `imported.json` keeps the names of all
-//! that came, also of those that went again.
+//! Import of checkpoints that another tool took, each once: `imported.json` keeps the names of all imported ones, also
+//! of those that were removed again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::origin::Origin;
 use crate::project;
 
 const FILE: &str = "imported.json";
-/// The last moment that can be written down: the end of the year 9999.
+/// Latest time that can be stored: the end of the year 9999.
 const LATEST: i64 = 253_402_300_799;
 
-/// What a foreign checkpoint became, and the paths that are not in it, with the reason.
+/// Id of an imported checkpoint, and the paths that are not in it, with the reason.
 pub type Taken = (CheckpointId, Vec<(Vec<u8>, String)>);
 
-/// A project that foreign checkpoints come to.
+/// Project that checkpoints are imported into.
 #[derive(Debug)]
 pub struct Arrival {
     open: Open,
@@ -32,7 +32,7 @@ pub struct Arrival {
 }
 
 impl CheckpointManager {
-    /// Hold the project of exactly this folder (absolute, resolved), which need not be there any more.
+    /// Locks the project of exactly this folder (absolute, resolved), which need not exist any more.
     pub fn begin_adopting(&self, workdir: &Path) -> Result<Arrival, CheckpointError> {
         project::ensure_narrow(self.host(), workdir)?;
         let mut folder = Folder::create(self.host(), workdir)?;
@@ -40,19 +40,19 @@ impl CheckpointManager {
         let open = self.open_folder(folder, Bounds::Settings)?;
         let known: Vec<String> = json::load_or_default(&open.folder.file(FILE))?;
         let mut known: BTreeSet<String> = known.into_iter().collect();
-        // One that was killed before it could write that down.
+        // Imports by a process that was killed before it could write them to the list.
         known.extend(open.history.checkpoints.iter().filter_map(|line| line.imported_from.clone()));
         Ok(Arrival { open, known })
     }
 }
 
 impl Arrival {
-    /// Whether it came before. `from` is the tool, and its own name for the checkpoint.
+    /// Whether it was imported before. `from` is the tool, and its own name for the checkpoint.
     pub fn is_known(&self, from: &str) -> bool {
         self.known.contains(from)
     }
 
-    /// Take one over. `seconds`: since 1970. The folder itself is not looked at.
+    /// Imports one checkpoint. `seconds`: since 1970. The folder itself is not read.
     pub fn adopt(
         &mut self,
         from: &str,

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How checkpoints are taken and kept.
+/// Settings for taking and keeping checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "four independent switches")]
 pub struct Config {
-    /// Whether checkpoints are taken at all. Off until somebody turns it on.
+    /// Whether checkpoints are taken at all. Off by default.
     pub enabled: bool,
-    /// Before every tool call, whatever it does.
+    /// Whether to take one before every tool call, whatever it does.
     pub always: bool,
-    /// Checkpoints of a project that have no name and are not pinned.
+    /// Maximum number of checkpoints of a project that have no name and are not pinned.
     pub max_snapshots: u32,
-    /// What only checkpoints reach in the store, of all projects.
+    /// Quota for what only checkpoints reference in the store, of all projects.
     pub max_total_size_mb: u64,
-    /// Larger files are taken only where the file system can share their data.
+    /// Maximum file size; larger files are captured only where the file system can share their data.
     pub max_file_size_mb: u64,
-    /// What becomes of files that git ignores: nothing else keeps them.
+    /// Whether to capture files that git ignores, which nothing else keeps.
     pub ignored: Ignored,
-    /// A folder that git ignores is left out, by name, if it holds more than this.
+    /// Size from which a folder that git ignores is excluded.
     pub max_ignored_folder_mb: u64,
-    /// Of a project; 0 is no limit.
+    /// Maximum number of files of a project; 0 is no limit.
     pub max_files: u64,
     pub auto_prune: bool,
-    /// A project that was not touched for so long is stale.
+    /// Number of days without work after which a project is stale.
     pub retention_days: u32,
     pub delete_orphans: bool,
     pub min_interval_hours: u32,

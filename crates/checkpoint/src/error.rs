@@ -1,4 +1,4 @@
-//! What can go wrong with checkpoints.
+//! Errors of checkpoints.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ pub enum CheckpointError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
-    #[error("{} is not the folder any more that it was a moment ago", project.display())]
+    #[error("{} was replaced by another folder meanwhile", project.display())]
     Moved { project: PathBuf },
     #[error("{} has no checkpoints", path.display())]
     NoProject { path: PathBuf },
     #[error("there is no checkpoint {text} of {}", project.display())]
     NotFound { text: String, project: PathBuf },
-    #[error("{text} could be any of {}", ids.join(", "))]
+    #[error("{text} is ambiguous: it could be {}", ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
     #[error("checkpoint {text} belongs to {}, not to {}", other.display(), project.display())]
     OtherProject { text: String, other: PathBuf, project: PathBuf },
@@ -36,11 +36,11 @@ pub enum CheckpointError {
     TooManyFiles { project: PathBuf, max: u64 },
     #[error("{name:?} cannot be a checkpoint's name: {why}")]
     BadName { name: String, why: &'static str },
-    #[error("there is no restore of {} to take back", project.display())]
+    #[error("{} has no restore to undo", project.display())]
     NothingToUndo { project: PathBuf },
     #[error(transparent)]
     Restores(HistoryError),
-    #[error("{} is in no folder that may be written", path.display())]
+    #[error("{} is in no writable folder", path.display())]
     NotAllowed { path: PathBuf },
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),

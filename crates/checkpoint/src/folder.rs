@@ -1,8 +1,8 @@
-//! A project's folder, held for one operation.
+//! Folder of a project in nono's state, locked for one operation.
 //!
-//! It is a session folder of the engine with a few files of ours beside the record. The lock here is taken before the
-//! engine's own and is around all of an operation, so that what stands in the files fits what stands in the record.
-//! Each project has its own: two projects never wait for each other.
+//! The folder is a session folder of the snapshot engine with a few more files beside the record. The lock here is
+//! taken before the engine's own and covers a whole operation, so that the files match the record. Each project has its
+//! own lock: two projects never wait for each other.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -16,7 +16,7 @@ use crate::manager::Host;
 use crate::place::Place;
 use crate::project::{self, Project, ProjectHash};
 
-/// Holds a project; released on drop, and by the end of the process.
+/// Locked project; unlocked on drop, and by the end of the process.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Folder {
@@ -28,18 +28,19 @@ pub(crate) struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is just forking has the descriptor until it executes.
+        // Closing is not enough: a process that another thread is forking has the descriptor until it executes a
+        // program.
         let _ = self.lock.unlock();
     }
 }
 
 const LOCK: &str = "project.lock";
 
-/// Not written each time: nobody asks for seconds.
+/// Resolution of the time of last use, so that it is not written each time.
 const TOUCH_SECONDS: u64 = 60;
 
 impl Folder {
-    /// Wait for others that work on this project, and keep them out. It is made if it is not there.
+    /// Waits for the lock of this project and takes it. The project is created if missing.
     pub(crate) fn create(host: &Host, workdir: &Path) -> Result<Folder, CheckpointError> {
         let dir = project::folder_of(host, workdir);
         loop {
@@ -48,7 +49,7 @@ impl Folder {
             let now = nono_sys::time::now_iso();
             let project = match Project::load_or_rebuild(&dir)? {
                 Some(project) => project,
-                // New, or so damaged that only the folder's path is left, which is known here.
+                // New, or so damaged that only the folder's path is known.
                 None => Project {
                     workdir: workdir.to_owned(),
                     created_at: now.clone(),
@@ -62,14 +63,14 @@ impl Folder {
         }
     }
 
-    /// The same for a project that is there.
+    /// Locks an existing project.
     pub(crate) fn open(host: &Host, workdir: &Path) -> Result<Option<Folder>, CheckpointError> {
         Folder::at(&project::folder_of(host, workdir))?
             .map(|folder| folder.check(workdir).map(|()| folder))
             .transpose()
     }
 
-    /// A folder of `projects/`.
+    /// Locks the project in a folder of `projects/`.
     pub(crate) fn at(dir: &Path) -> Result<Option<Folder>, CheckpointError> {
         loop {
             if Project::load(dir)?.is_none() {
@@ -94,28 +95,28 @@ impl Folder {
         self.dir.join(name)
     }
 
-    /// Whether there are snapshots that can be read.
+    /// Whether there is a record of snapshots that can be read.
     pub(crate) fn has_record(&self) -> bool {
         Session::new(&self.dir).record().is_ok_and(|record| record.is_some())
     }
 
-    /// Somebody worked in it now.
+    /// Sets the time of last use to now.
     pub(crate) fn touch(&mut self) -> Result<(), CheckpointError> {
         let now = nono_sys::time::now_iso();
         let seconds = |moment: &str| nono_sys::time::seconds(moment).unwrap_or(0);
-        // An empty one was lost with the power; what is known of it is written down again.
+        // An empty file is the result of a power loss; what is known is written again.
         let there = self.file(project::PROJECT).metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
         if there && seconds(&now).abs_diff(seconds(&self.project.last_touch)) < TOUCH_SECONDS {
             return Ok(());
         }
         self.project.last_touch = now;
-        // Disks come back elsewhere; what is not there now was there then.
+        // A disk may come back elsewhere; if the folder is missing now, its last place is kept.
         self.project.place = Place::of(&self.project.workdir).or_else(|| self.project.place.take());
         self.project.save(&self.dir)
     }
 }
 
-/// Nothing: the folder went while we waited.
+/// Takes the lock; `None` if the folder was removed while waiting.
 fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
     let path = dir.join(LOCK);
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);

@@ -1,4 +1,4 @@
-//! Purging: one path's contents everywhere in its project, or all checkpoints of one project or of all.
+//! Purging: the contents of one path everywhere in its project, or all checkpoints of one project or of all.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,43 +14,43 @@ use crate::manager::{CheckpointManager, Pruned};
 use crate::project::{self, Project};
 use crate::prune::remove;
 
-/// Folders of sessions or projects, and the paths that have a content there.
+/// Folders of sessions or projects, each with the paths that have a content there.
 pub type Holders = Vec<(PathBuf, Vec<PathBuf>)>;
 
-/// What purging a path did.
+/// Result of purging a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
     pub project: PathBuf,
-    /// Absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// Checkpoints, and other snapshots of the project, that had it.
+    /// Number of checkpoints, and other snapshots of the project, that had it.
     pub snapshots: u64,
-    /// Contents that are in no store any more.
+    /// Number of contents that are no longer in any store.
     pub contents: u64,
-    /// Others that have the same bytes. Those stay.
+    /// Others that hold the same bytes, which therefore stay.
     pub held_by: Holders,
 }
 
 impl Purged {
-    /// Nothing that the project keeps had the path.
+    /// Whether nothing that the project keeps had the path.
     pub fn is_nothing(&self) -> bool {
         self.snapshots == 0 && self.contents == 0
     }
 }
 
-/// What has a path.
+/// Snapshots that have a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
     pub project: PathBuf,
-    /// Newest first.
+    /// Checkpoints, newest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Snapshots that are no checkpoints: those that take restores back, and what an agent left.
+    /// Number of other snapshots: safety snapshots of restores, and marks.
     pub others: u64,
 }
 
 impl CheckpointManager {
-    /// Purge the contents of a path from everything that its project keeps. The file itself is not touched, and is left
-    /// out of these checkpoints from now on; one that is taken later has it again. What sessions have stays.
+    /// Purges the contents of a path from everything that its project keeps. The file itself is not touched, and a
+    /// restore of these checkpoints leaves it alone; later checkpoints have it again. Contents of sessions stay.
     pub fn forget(&self, path: &Path) -> Result<Purged, CheckpointError> {
         let (mut purged, contents) = self.take_out(path)?;
         if !purged.is_nothing() {
@@ -61,8 +61,8 @@ impl CheckpointManager {
         Ok(purged)
     }
 
-    /// Take a path out of everything that its project keeps, and say which contents it had there. Their bytes stay in the
-    /// store until [`purge`](Self::purge).
+    /// Removes a path from everything that its project keeps, and returns the contents it had there. Their bytes stay
+    /// in the store until [`purge`](Self::purge).
     pub fn take_out(&self, path: &Path) -> Result<(Purged, BTreeSet<ContentHash>), CheckpointError> {
         let path = project::place(path)?;
         let mut open = self.open(&path, Bounds::None)?;
@@ -80,8 +80,8 @@ impl CheckpointManager {
         Ok((purged, contents.into_iter().collect()))
     }
 
-    /// Free what nothing in a store needs any more, to the last byte. Who still has one of these contents (the folder of a
-    /// session or a project, and the paths there), and which of them are still in the store.
+    /// Frees everything unreferenced in the stores. Returns the holders of these contents (the folder of a session or a
+    /// project, and the paths there), and which contents are still in a store.
     pub fn purge(
         &self,
         store: &Path,
@@ -104,7 +104,7 @@ impl CheckpointManager {
         Ok((held_by.collect(), there.into_iter().collect()))
     }
 
-    /// What forgetting a path would change.
+    /// Preview of forgetting a path.
     pub fn holding(&self, path: &Path) -> Result<Holding, CheckpointError> {
         let path = project::place(path)?;
         let open = self.open(&path, Bounds::None)?;
@@ -122,7 +122,7 @@ impl CheckpointManager {
         Ok(holding)
     }
 
-    /// Remove all checkpoints of the project of this path, or of all projects, whether they have a name or are pinned.
+    /// Removes all checkpoints of the project of this path, or of all projects, named and pinned ones included.
     pub fn clear(&self, dir: Option<&Path>, dry_run: bool) -> Result<Pruned, CheckpointError> {
         let dirs = match dir {
             None => self.project_dirs()?,
@@ -150,7 +150,7 @@ impl CheckpointManager {
 }
 
 fn clear_one(dir: &Path, dry_run: bool, pruned: &mut Pruned) -> Result<(), CheckpointError> {
-    // What cannot be read any more goes as well: somebody asked for all of it.
+    // Unreadable ones are removed as well: the user asked for everything.
     let checkpoints = History::load(dir).map(|history| history.checkpoints).unwrap_or_default();
     if dry_run {
         let Some(project) = Project::load(dir)? else { return Ok(()) };

@@ -1,8 +1,8 @@
-//! What is known about each checkpoint of a project: `history.json` beside the engine's record.
+//! History of a project: one entry for each checkpoint, in `history.json` beside the engine's record.
 //!
-//! The record says which snapshots there are, the history what they were taken for. Killed between the two writes, a
-//! process leaves a snapshot without a line, or a line without its snapshot: `History::repair` gives the first one a
-//! line, with the id that it would have had, and drops the second.
+//! The record lists the snapshots, the history says what they were taken for. A process that is killed between the two
+//! writes leaves a snapshot without an entry, or an entry without its snapshot: `History::repair` adds the missing
+//! entry, with the id that it would have had, and drops the orphaned one.
 
 use std::fmt;
 use std::path::Path;
@@ -20,8 +20,8 @@ use crate::origin::Origin;
 use crate::project::{ProjectHash, hex};
 use crate::retention::excess;
 
-/// The lasting name of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never taken for a number
-/// in a list.
+/// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never confused with a
+/// number of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckpointId(pub(crate) String);
@@ -31,14 +31,14 @@ impl CheckpointId {
         &self.0
     }
 
-    /// As lists show it.
+    /// Short form for lists.
     pub fn short(&self) -> &str {
         self.0.get(..8).unwrap_or(&self.0)
     }
 }
 
 impl CheckpointId {
-    /// The id of a snapshot of a project: the same whenever it is asked for.
+    /// Id of a snapshot of a project; deterministic.
     pub(crate) fn of(project: &ProjectHash, number: u32, recorded: &Recorded) -> CheckpointId {
         let mut digest = Sha256::new();
         digest.update(b"nono checkpoint v1\0");
@@ -57,7 +57,7 @@ impl fmt::Display for CheckpointId {
     }
 }
 
-/// What the step after a checkpoint changed: from it to the next one, for the newest to what the agent left.
+/// Changes after a checkpoint: up to the next one, or for the newest, up to the last mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     pub files: u64,
@@ -65,32 +65,32 @@ pub struct Stats {
     pub deletions: u64,
 }
 
-/// One checkpoint.
+/// Entry of one checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub id: CheckpointId,
-    /// Of the engine, in the project's session folder.
+    /// Number of the snapshot in the project's session folder.
     pub snapshot: u32,
     /// ISO 8601, UTC.
     pub time: String,
-    /// `before patch`, `before terminal: sed -i …`. Somebody's words: escape before a terminal sees it.
+    /// `before patch`, `before terminal: sed -i …`. Untrusted text: escape it before printing.
     pub reason: String,
     #[serde(default)]
     pub origin: Origin,
-    /// Last work that began from it, if that is not what it was taken for: nothing had changed.
+    /// Last work that began from it, if it was reused because nothing had changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<Begun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default)]
     pub pinned: bool,
-    /// Read from another tool's store: it never removes what it does not hold.
+    /// Source in another tool's store. Restoring such a checkpoint never removes files that it does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<String>,
-    /// Files, and what was left out.
+    /// Number of files captured; what was excluded follows.
     pub files: u64,
     pub left_out: u64,
-    /// Nothing until somebody asked.
+    /// Changes after it; counted when a list is first shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<Stats>,
 }
@@ -100,30 +100,30 @@ pub struct Checkpoint {
 pub struct Begun {
     /// ISO 8601, UTC.
     pub time: String,
-    /// Nanoseconds since 1970: what happened in one second has an order, too.
+    /// Nanoseconds since 1970, to order events within one second.
     pub at: u64,
-    /// Of the sandbox, if it was in one.
+    /// Session of the sandbox, if it was in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
 
 impl Checkpoint {
-    /// Whether it was there before an agent or a command worked, and not only for a person.
+    /// Whether it was taken before an agent or a command worked, and not only by the user.
     pub fn is_before_work(&self) -> bool {
         self.begun.is_some() || self.origin.agent.is_some() || self.origin.run.is_some()
     }
 
-    /// When the last work began that it shows the state before. ISO 8601, UTC.
+    /// Time at which the last work from this checkpoint began. ISO 8601, UTC.
     pub fn work_began(&self) -> &str {
         self.begun.as_ref().map_or(&self.time, |begun| &begun.time)
     }
 
-    /// The run of that work.
+    /// Session of that work.
     pub fn run(&self) -> Option<&str> {
         self.begun.as_ref().map_or(self.origin.run.as_deref(), |begun| begun.run.as_deref())
     }
 
-    /// Note that work begins from it. Says whether that is news.
+    /// Notes that work begins from it. Returns whether anything changed.
     fn begin(&mut self, origin: &Origin) -> bool {
         let is_known = self.is_before_work() && self.run() == origin.run.as_deref();
         if !is_known {
@@ -163,7 +163,7 @@ impl Checkpoint {
     }
 }
 
-/// A turn, and the checkpoint that shows the project as it was before.
+/// A turn, and the checkpoint before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,17 +171,17 @@ pub struct TurnLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     pub turn: String,
-    /// The first words of what the person said in it.
+    /// First words of the user's prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Of the sandbox it was told from: whoever is in there cannot speak for others.
+    /// Session of the sandbox that reported it: a process in a sandbox cannot act for other sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// When it began to work here. ISO 8601, UTC.
+    /// Time at which it began to work in this project. ISO 8601, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     pub checkpoint: CheckpointId,
-    /// A restore took it back.
+    /// Whether a restore undid it.
     #[serde(default)]
     pub undone: bool,
 }
@@ -202,22 +202,22 @@ pub struct History {
     pub checkpoints: Vec<Checkpoint>,
     #[serde(default)]
     pub turns: Vec<TurnLink>,
-    /// Snapshots that have no line any more: given up, though nobody had the time yet to take them out of the record.
+    /// Snapshots without an entry, which the next sweep removes from the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) given_up: Vec<u32>,
 }
 
 pub(crate) const FORMAT: u32 = 1;
 pub(crate) const FILE: &str = "history.json";
-/// Where one that cannot be read is put.
+/// Name to which an unreadable history is moved.
 pub(crate) const DAMAGED: &str = "history.damaged";
-/// So many turns are remembered.
+/// Maximum number of turns kept.
 const TURNS: usize = 1000;
-/// What a checkpoint was taken for, when nobody could write that down.
+/// Reason of a checkpoint whose entry was lost and added again.
 pub(crate) const RECOVERED: &str = "recovered";
 
 impl History {
-    /// As it stands in a project's folder.
+    /// Loads the history in a project's folder.
     pub fn load(folder: &Path) -> Result<History, CheckpointError> {
         let path = folder.join(FILE);
         let history: Option<History> = json::load(&path)?;
@@ -231,8 +231,8 @@ impl History {
         }
     }
 
-    /// The same for one who holds the project and may write: one that is damaged is put aside, and begun anew. What the
-    /// record knows comes back by `History::repair`.
+    /// Loads the history for the holder of the lock: a damaged one is moved aside and started anew. `History::repair`
+    /// adds what the record knows.
     pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
         match History::load(folder) {
             Err(CheckpointError::Damaged { path, .. }) => {
@@ -243,14 +243,14 @@ impl History {
         }
     }
 
-    /// For one who holds the project.
+    /// Saves the history. For the holder of the lock.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
-        // Names, pins and turns stand nowhere else: a loss of power must leave the old one or the new one.
+        // Names, pins and turns are stored only here: a power loss must leave the old or the new file.
         json::save(&folder.join(FILE), self, Sync::Whole)
     }
 
-    /// Fit it to the record. `coverage` is asked about snapshots that have no line; one that cannot be read gets none.
-    /// Says whether anything was wrong.
+    /// Matches the history to the record. `coverage` is called for snapshots without an entry; an unreadable one gets
+    /// none. Returns whether anything was wrong.
     pub(crate) fn repair(
         &mut self,
         project: &ProjectHash,
@@ -277,7 +277,8 @@ impl History {
         Ok(wrong)
     }
 
-    /// Give up what is too much. Its snapshots go with the next sweep: that has to reach the disk, which takes its time.
+    /// Drops entries beyond `max`. Their snapshots are removed by the next sweep, because that has to wait for the
+    /// disk.
     pub(crate) fn thin_out(&mut self, max: u32) {
         let gone = excess(&self.checkpoints, max);
         if gone.is_empty() {
@@ -288,7 +289,7 @@ impl History {
         self.forget_turns();
     }
 
-    /// In the order of their numbers; what came from elsewhere by its time.
+    /// Adds an entry, in the order of numbers; imported ones by their time.
     pub(crate) fn add(&mut self, checkpoint: Checkpoint) {
         let older = |line: &Checkpoint| match &checkpoint.imported_from {
             Some(_) => line.time <= checkpoint.time,
@@ -299,7 +300,7 @@ impl History {
         self.checkpoints.insert(at, checkpoint);
     }
 
-    /// Those whose checkpoint is gone.
+    /// Removes turns whose checkpoint is gone.
     pub(crate) fn forget_turns(&mut self) {
         let there: std::collections::HashSet<&CheckpointId> =
             self.checkpoints.iter().map(|line| &line.id).collect();
@@ -314,19 +315,19 @@ impl History {
         self.checkpoints.iter().find(|line| line.snapshot == number)
     }
 
-    /// The checkpoint of this turn of this conversation.
+    /// Checkpoint of this turn of this conversation.
     pub(crate) fn of_turn(&self, origin: &Origin) -> Option<&Checkpoint> {
         let link = self.turns.iter().rev().find(|link| link.is_of(origin))?;
         self.find(&link.checkpoint)
     }
 
-    /// Work of an agent or a command begins from a checkpoint. Says whether that is news.
+    /// Notes that work of an agent or a command begins from a checkpoint. Returns whether anything changed.
     pub(crate) fn begin_from(&mut self, origin: &Origin, checkpoint: &CheckpointId) -> bool {
         let line = self.checkpoints.iter_mut().find(|line| line.id == *checkpoint);
         line.is_some_and(|line| line.begin(origin))
     }
 
-    /// Before this turn the project was as in that checkpoint. Says whether that is news.
+    /// Links a turn to the checkpoint before it. Returns whether anything changed.
     pub(crate) fn link(&mut self, origin: &Origin, checkpoint: &CheckpointId) -> bool {
         let Some(turn) = origin.turn.clone() else { return false };
         if self.of_turn(origin).is_some() {
@@ -347,7 +348,7 @@ impl History {
         true
     }
 
-    /// The turns that going back to a checkpoint takes back, oldest first.
+    /// Turns that a restore of a checkpoint undoes, oldest first.
     pub(crate) fn turns_after(&self, target: &Checkpoint) -> impl Iterator<Item = &TurnLink> {
         let place = |id: &CheckpointId| self.checkpoints.iter().position(|line| line.id == *id);
         let from = place(&target.id);
@@ -356,7 +357,7 @@ impl History {
     }
 }
 
-/// Who kept it, if it was not captured.
+/// Source of a snapshot that was imported and not captured.
 fn foreign(note: &Note) -> Option<String> {
     match note {
         Note::Foreign { from } => Some(from.clone()),

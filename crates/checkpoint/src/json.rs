@@ -1,4 +1,4 @@
-//! Small files of our own state, as JSON: old or new, never half.
+//! Small state files as JSON, replaced atomically.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CheckpointError;
 
-/// Nothing where there is no such file.
+/// Loads a file; `None` if it does not exist.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CheckpointError> {
     let bytes = match file::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -19,7 +19,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Checkp
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }
 
-/// The same for one who may write: what is damaged is set aside, and said by the error.
+/// Loads a file for a caller that may write: a damaged one is moved aside, and the error is returned too.
 pub(crate) fn load_or_set_aside<T: DeserializeOwned>(
     path: &Path,
 ) -> Result<(Option<T>, Option<CheckpointError>), CheckpointError> {
@@ -33,7 +33,7 @@ pub(crate) fn load_or_set_aside<T: DeserializeOwned>(
     }
 }
 
-/// Put a damaged file beside its place; nothing where another one did that already.
+/// Moves a damaged file aside; does nothing if another process did already.
 pub(crate) fn set_aside(path: &Path) -> Result<(), CheckpointError> {
     match std::fs::rename(path, nono_snapshot::session::aside(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -41,7 +41,7 @@ pub(crate) fn set_aside(path: &Path) -> Result<(), CheckpointError> {
     }
 }
 
-/// One that is damaged tells nothing, as if it had never been written: for what can be missing.
+/// Loads an optional file; a missing or damaged one is the default.
 pub(crate) fn load_or_default<T: DeserializeOwned + Default>(path: &Path) -> Result<T, CheckpointError> {
     match load(path) {
         Err(CheckpointError::Damaged { .. }) => Ok(T::default()),

@@ -1,5 +1,5 @@
-//! Superseded formats of our own: set aside as a whole in `legacy-<time>/`, listed, and cleared by hand or with the
-//! retention. Nothing there is read any more; but what it needs of the store stays as long as it does.
+//! Superseded state formats: moved as a whole to `legacy-<time>/`, listed, and removed by the user or by retention.
+//! They are no longer read, but what they reference in the store stays as long as they do.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::project;
 use crate::usage::bytes;
 
 const PREFIX: &str = "legacy-";
-/// Where checkpoints were before projects had folders of their own.
+/// Folder of the format before projects had folders of their own.
 const BEFORE: &str = "checkpoints";
 
 /// A folder of superseded formats.
@@ -22,7 +22,7 @@ const BEFORE: &str = "checkpoints";
 pub struct Legacy {
     pub path: PathBuf,
     pub bytes: u64,
-    /// When it was set aside: seconds since 1970, as its name says; otherwise when it was changed last.
+    /// Time of the move in seconds since 1970, from its name; otherwise the time of its last change.
     pub since: u64,
 }
 
@@ -43,7 +43,7 @@ fn stamp(moment: &str) -> String {
     format!("{date}-{clock}")
 }
 
-/// And back.
+/// Inverse of `stamp`, in seconds since 1970.
 fn moment(name: &str) -> Option<u64> {
     let (date, clock) = name.strip_prefix(PREFIX)?.split_once('-')?;
     let [year, month, day] = [date.get(..4)?, date.get(4..6)?, date.get(6..)?];
@@ -58,7 +58,7 @@ struct Format {
 }
 
 impl CheckpointManager {
-    /// Set aside what is of a format that is older than ours. Says where it is now, if there was something.
+    /// Moves state of an older format aside. Returns its new path, if there was any.
     pub fn migrate(&self) -> Result<Option<PathBuf>, CheckpointError> {
         let mut old = self.old_projects()?;
         let before = self.host().state_dir.join(BEFORE);
@@ -71,7 +71,7 @@ impl CheckpointManager {
         let place = self.new_place()?;
         for path in old {
             let to = place.join(path.file_name().unwrap_or_default());
-            // The store finds it in its new place, as it finds every session of its home.
+            // The store still finds it there, like every session in the state folder.
             std::fs::rename(&path, &to).map_err(CheckpointError::io(&path))?;
         }
         Ok(Some(place))
@@ -98,7 +98,7 @@ impl CheckpointManager {
         Err(CheckpointError::Damaged { path: self.host().state_dir.clone(), what: "it is full".to_owned() })
     }
 
-    /// All that was set aside, the oldest first.
+    /// Folders of superseded formats, oldest first.
     pub fn legacy(&self) -> Result<Vec<Legacy>, CheckpointError> {
         let mut all = Vec::new();
         for path in entries(&self.host().state_dir)? {
@@ -115,7 +115,7 @@ impl CheckpointManager {
         Ok(all)
     }
 
-    /// Remove all that was set aside. Says what that was.
+    /// Removes all folders of superseded formats, and returns them.
     pub fn clear_legacy(&self, dry_run: bool) -> Result<Vec<Legacy>, CheckpointError> {
         let all = self.legacy()?;
         if !dry_run && !all.is_empty() {
@@ -131,7 +131,7 @@ impl CheckpointManager {
         self.host().state_dir.join("store")
     }
 
-    /// The folders of all projects, sorted.
+    /// Folders of all projects, sorted.
     pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         let all = entries(&project::projects_dir(self.host()))?;
         let visible = |path: &PathBuf| {
@@ -142,7 +142,7 @@ impl CheckpointManager {
     }
 }
 
-/// What is in a folder, sorted; nothing in one that is not there.
+/// Entries of a folder, sorted; empty if it does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let found = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,12 +1,13 @@
 //! Checkpoints: the history of a project folder, taken before each risky step of a coding agent.
 //!
-//! A **project** is a folder with a history of its own below nono's state, `projects/<hash>/`. Its checkpoints are numbered
-//! snapshots of the engine in one store that everything shares; what they were taken for (agent, turn, tool) stands beside
-//! them. A **turn** is what an agent does between two messages of a person: at most one checkpoint for each project in it.
+//! A **project** is a folder with a history of its own below nono's state, `projects/<hash>/`. Its checkpoints are
+//! numbered snapshots of the engine in one shared store, with their purpose (agent, turn, tool) in a history beside
+//! them. A **turn** is what an agent does between two prompts of the user; it has at most one checkpoint for each
+//! project.
 //!
-//! [`CheckpointManager`] is the way in. Whatever goes wrong is an answer, never the end of the agent's work; a protection
-//! that is missing is kept in the project's status until it is there again. [`trigger`] says which tool calls are worth a
-//! checkpoint. No git, no printing, no environment: the edge hands these in.
+//! [`CheckpointManager`] is the entry point. A failure is a result, never the end of the agent's work; missing
+//! protection stays in the project's status until a checkpoint succeeds. [`trigger`] decides which tool calls need a
+//! checkpoint. This crate runs no git, prints nothing and does not read the environment: the caller passes these in.
 
 pub mod adopt;
 mod clock;

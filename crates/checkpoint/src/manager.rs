@@ -1,4 +1,4 @@
-//! The way in: checkpoints taken, listed, compared, restored, undone, kept within bounds.
+//! Manager of checkpoints: taking, listing, comparing, restoring, undoing, pruning.
 
 mod after;
 mod look;
@@ -32,10 +32,10 @@ pub use undoable::{LastRestore, Undoable};
 pub use versions::{ChangedBy, FileVersion};
 use watch::Watcher;
 
-/// What the edge knows of the machine.
+/// Properties of the machine, from the caller.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// nono's own folder.
+    /// nono's state folder.
     pub state_dir: PathBuf,
     pub home: PathBuf,
 }
@@ -45,36 +45,36 @@ pub struct Host {
 pub struct CheckpointManager {
     host: Host,
     config: Config,
-    /// The present one of this manager.
+    /// Current turn of this manager.
     turn: Option<String>,
-    /// Turns that have their checkpoint.
+    /// Turns that have a checkpoint.
     taken: HashMap<take::TurnKey, CheckpointId>,
     who: Origin,
-    /// No project is found outside of these, where there are any.
+    /// Folders that projects are limited to, if any.
     within: Option<Vec<PathBuf>>,
-    /// What stands in projects for a while and is nono's own.
+    /// nono's own temporary paths in projects.
     own: Vec<PathBuf>,
     watcher: Option<Watcher>,
-    /// Restores of killed processes that were completed on the way, until somebody asks.
+    /// Interrupted restores that were completed, until the caller takes them.
     completed: Mutex<Vec<Completed>>,
-    /// The same of sessions and other projects in the same folders: what to say about each.
+    /// Messages about interrupted restores of sessions and other projects in the same folders.
     others: Mutex<Vec<String>>,
-    /// What went to make room, until it is asked for.
+    /// Checkpoints removed to free space, until the caller takes them.
     pruned: Mutex<Vec<Pruned>>,
 }
 
-/// A restore whose process was killed, and that the next operation on its project completed.
+/// Interrupted restore that the next operation on its project completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     pub project: PathBuf,
     pub checkpoint: CheckpointId,
-    /// Paths that it changed, before it was killed and now.
+    /// Number of paths changed, before the interruption and now.
     pub changed: usize,
-    /// What was changed by somebody after it was killed, and stays.
+    /// Paths changed by other processes after the interruption; kept.
     pub kept: Vec<Skipped>,
 }
 
-/// What came of wanting a checkpoint. A failure is one of them: the agent's work goes on.
+/// Result of requesting a checkpoint. A failure is one of them: the agent's work goes on.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Ensured {
@@ -87,67 +87,67 @@ pub enum Ensured {
         project: PathBuf,
         why: Skip,
     },
-    /// There is no protection now. It is kept in the project's status until a checkpoint succeeds.
+    /// The checkpoint failed, so there is no protection. The project's status shows it until a checkpoint succeeds.
     Failed {
         dir: PathBuf,
         error: CheckpointError,
     },
 }
 
-/// Why there was no need for one.
+/// Reason why no checkpoint was needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     Disabled,
-    /// There is one of this turn.
+    /// This turn has one already.
     ThisTurn(CheckpointId),
-    /// Everything is as in this one.
+    /// Nothing changed since this one.
     Unchanged(CheckpointId),
 }
 
-/// Which checkpoint.
+/// Reference to a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A number of the list (1 is the newest), an id or a beginning of one, or a name.
+    /// A number of the list (1 is the newest), an id or its beginning, or a name.
     Text(String),
     Id(CheckpointId),
-    /// Before this turn.
+    /// The checkpoint before this turn.
     Turn(String),
 }
 
-/// What to restore.
+/// Options of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Absolute; everything when empty.
+    /// Absolute paths to restore; everything, if empty.
     pub paths: Vec<PathBuf>,
-    /// Write inside a `.git` that is there, too.
+    /// Whether to write inside an existing `.git` too.
     pub with_git: bool,
     pub conflicts: Conflicts,
 }
 
-/// What a restore would do.
+/// Restore plan.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub project: PathBuf,
     pub restore: nono_history::Plan,
-    /// Turns that would be gone, oldest first.
+    /// Turns that would be undone, oldest first.
     pub turns_undone: Vec<String>,
     /// Number of paths that the checkpoint does not hold, and a restore does not touch.
     pub not_covered: u64,
 }
 
-/// What a restore did.
+/// Result of a restore.
 #[derive(Debug)]
 pub struct Outcome {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
     pub turns_undone: Vec<String>,
-    /// Agents whose conversations go on beyond what they left.
+    /// Agents whose conversations include work that was undone.
     pub agents: Vec<String>,
     pub done: nono_history::Done,
 }
 
-/// One project in the status.
+/// Status of one project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectStatus {
     pub hash: String,
@@ -155,21 +155,21 @@ pub struct ProjectStatus {
     pub workdir: PathBuf,
     pub checkpoints: u64,
     pub last_touch: String,
-    /// The folder is gone, and not only its disk.
+    /// Whether the folder is gone, and not only its disk.
     pub orphan: bool,
-    /// Why the last attempt failed, if it did: nothing protects the project since then.
+    /// Reason why the last checkpoint failed, if it did: nothing protects the project since then.
     pub unprotected: Option<String>,
 }
 
-/// All of it.
+/// Status of all projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub enabled: bool,
     #[serde(with = "nono_sys::path_serde")]
     pub base: PathBuf,
-    /// What only checkpoints reach, and what they have beside the store.
+    /// Size of what only checkpoints reference in the store, and of their own folders.
     pub store_bytes: u64,
-    /// As it was counted, and nothing was written since.
+    /// Whether the size is exact: nothing was written since it was counted.
     pub exact: bool,
     pub legacy_bytes: u64,
     pub projects: Vec<ProjectStatus>,
@@ -182,7 +182,7 @@ pub struct Status {
     pub problems: Vec<String>,
 }
 
-/// What a sweep goes by.
+/// Limits for a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub max_snapshots: u32,
@@ -191,13 +191,13 @@ pub struct Retention {
     pub delete_orphans: bool,
 }
 
-/// What was, or would be, removed.
+/// Result or preview of a removal.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// Project, and the checkpoints that go.
+    /// Projects, each with the checkpoints that are removed.
     pub removed: Vec<(PathBuf, Vec<Checkpoint>)>,
     pub projects_removed: Vec<PathBuf>,
-    /// Archives of superseded formats.
+    /// Folders of superseded formats.
     pub legacy: Vec<Legacy>,
     pub bytes_before: u64,
     pub bytes_after: u64,
@@ -205,7 +205,7 @@ pub struct Pruned {
     pub problems: Vec<CheckpointError>,
 }
 
-/// A name for a call of an agent's that has none: no other call has it.
+/// Unique name for an agent's call that has none.
 pub fn new_call() -> Result<String, CheckpointError> {
     restore::random_id()
 }
@@ -228,18 +228,18 @@ impl CheckpointManager {
         }
     }
 
-    /// Restores of sessions and other projects that were cut off in the same folders, and what became of them. Asked once,
-    /// they are forgotten.
+    /// Takes the messages about interrupted restores of sessions and other projects in the same folders. Each is
+    /// returned once.
     pub fn take_completed_others(&self) -> Vec<String> {
         std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Restores that were cut off and that this manager completed on the way. Asked once, they are forgotten.
+    /// Takes the interrupted restores that this manager completed. Each is returned once.
     pub fn take_completed(&self) -> Vec<Completed> {
         std::mem::take(&mut self.completed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What went to make room for a checkpoint of this manager. Asked once, it is forgotten.
+    /// Takes the list of what was removed to free space for a checkpoint. Each is returned once.
     pub fn take_pruned(&self) -> Vec<Pruned> {
         std::mem::take(&mut self.pruned.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -253,14 +253,14 @@ impl CheckpointManager {
         self.within.is_some()
     }
 
-    /// Only for what lies in these folders (by their resolved paths): no project reaches further up than one of them.
+    /// Limits projects to these folders (by their resolved paths): no project reaches further up than one of them.
     #[must_use]
     pub fn within(mut self, folders: Vec<PathBuf>) -> CheckpointManager {
         self.within = Some(folders);
         self
     }
 
-    /// Leave these out of every checkpoint: they are nono's own, wherever they stand.
+    /// Excludes these paths of nono's own from every checkpoint.
     #[must_use]
     pub fn without(mut self, own: Vec<PathBuf>) -> CheckpointManager {
         self.own = own;
@@ -275,23 +275,23 @@ impl CheckpointManager {
         &self.host
     }
 
-    /// Tell somebody how far long work is, from now on.
+    /// Sets the observer of the progress of long operations.
     pub fn observe(&mut self, observer: impl Observer + Send + 'static) {
         self.watcher = Some(Watcher::new(observer));
     }
 
-    /// Whoever watches; nobody is one of them.
+    /// Observer for an operation; does nothing if none was set.
     pub(crate) fn watcher(&self) -> Watcher {
         self.watcher.clone().unwrap_or_else(|| Watcher::new(()))
     }
 
-    /// Whom restores are attributed to from now on.
+    /// Sets the origin that restores are attributed to.
     pub fn set_who(&mut self, who: &Origin) {
         self.who = who.bounded();
     }
 }
 
-/// For an agent: what a person put back.
+/// Note to an agent about a restore by the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     #[serde(with = "nono_sys::path_serde")]
@@ -299,23 +299,23 @@ pub struct Note {
     pub checkpoint: CheckpointId,
     pub turns_undone: Vec<String>,
     pub files: Vec<String>,
-    /// Which restore it was.
+    /// Id of the restore.
     #[serde(default)]
     pub restore: String,
-    /// An undo brought these turns back, after the agent was told that they are gone.
+    /// Whether an undo brought these turns back, after the agent had the note that they are gone.
     #[serde(default)]
     pub came_back: bool,
-    /// Only that turn was taken back: what came later stays.
+    /// Whether only that turn was undone, and later work stays.
     #[serde(default)]
     pub alone: bool,
 }
 
-/// A checkpoint beside the present.
+/// Comparison of a checkpoint with the present state.
 #[derive(Debug)]
 pub struct Compared {
     pub manager: SnapshotManager,
     pub from: SnapshotId,
-    /// A snapshot of now, which goes with [`Compared::close`] or with the next operation on the project.
+    /// Snapshot of the present state, removed by [`Compared::close`] or by the next operation on the project.
     pub to: SnapshotId,
     pub changes: Vec<Change>,
     pub stats: Stats,

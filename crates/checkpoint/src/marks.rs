@@ -1,12 +1,12 @@
-//! Who changed what: the agent, or somebody else.
+//! Attribution of changes to the agent or to others.
 //!
-//! The **mark** is the project as an agent's call found or left it. What differs from it when the next call begins was
-//! changed by somebody else meanwhile, and these paths are *theirs* until an agent writes them again. What differs from
-//! it when a call ends is the agent's. While a call is under way nobody can tell the two apart, and what changes is taken
-//! as the agent's: its damage is undone, and what a restore removes is stored in any case. Inside a `.git` there are no
-//! files of anybody's: it is one thing.
+//! The **mark** is the state of the project at the start or end of an agent's call. Differences from it when the next
+//! call begins are attributed to others, and these paths are *theirs* until an agent writes them again. Differences
+//! when a call ends are attributed to the agent. Changes by others during a call cannot be distinguished, and count as
+//! the agent's: its damage is undone, and what a restore removes is stored in any case. A `.git` is attributed as a
+//! whole.
 //!
-//! What calls changed is written down in [`crate::work`], with the marks before and after; those that lead back from a turn
+//! The changes of calls are recorded in [`crate::work`], with the marks before and after; marks needed to undo a turn
 //! are kept.
 
 use std::collections::BTreeMap;
@@ -26,12 +26,12 @@ use crate::work::{self, CallRecord, TurnKey};
 
 const MARKS: &str = "marks.json";
 const THEIRS: &str = "theirs.json";
-/// What the names of their snapshots begin with.
+/// Name prefix of the snapshots of marks.
 const MARK: &str = "mark";
-/// So many are given up at once: that has to reach the disk, which takes its time.
+/// Number of old marks that are removed at once, because each removal waits for the disk.
 const OLD_MARKS: usize = 32;
 
-/// A call that began and did not end yet, or whose end never came.
+/// A call that began and has not ended, or whose end was never reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_field_names, reason = "the agents' own words")]
 struct Call {
@@ -43,7 +43,7 @@ struct Call {
     run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// What its checkpoint was wanted for: `before terminal: rm -r src`.
+    /// Reason of its checkpoint: `before terminal: rm -r src`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -67,23 +67,23 @@ impl Call {
         self.agent == other.agent && self.session == other.session
     }
 
-    /// Whether `end` is the end of this one. Not every agent names its calls.
+    /// Whether `end` ends this call. Not every agent names its calls.
     fn ends_with(&self, end: &Call) -> bool {
         self.is_same_conversation(end) && (self.call == end.call || self.call.is_none() || end.call.is_none())
     }
 }
 
-/// `marks.json`.
+/// Content of `marks.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marks {
     mark: Option<SnapshotId>,
-    /// The last numbered snapshot when it was set.
+    /// Number of the last numbered snapshot when the mark was set.
     after: u32,
     open: Vec<Call>,
-    /// Number of older marks that lead back from turns, when they were counted last.
+    /// Number of older marks needed to undo turns, at the last count.
     #[serde(default, skip_serializing_if = "is_zero")]
     kept: usize,
-    /// What was found to be a call's doing, until the mark after it has a name.
+    /// Changes attributed to a call, until the mark after it is set.
     #[serde(skip)]
     done: Option<Box<Work>>,
 }
@@ -93,26 +93,26 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// What a call changed.
+/// Changes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Work {
     call: Call,
-    /// Number of calls that were under way, which it cannot be told from.
+    /// Number of concurrent calls, any of which may be the author.
     at_once: usize,
     from: SnapshotId,
     changes: Vec<Change>,
 }
 
-/// A path that somebody else changed.
+/// A path that others changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Their {
     #[serde(with = "nono_sys::path_serde")]
     pub(crate) path: PathBuf,
-    /// What the agent had left there.
+    /// Content that the agent had left.
     pub(crate) left: Option<ContentHash>,
 }
 
-/// `theirs.json`: by path, with what the agent had left there.
+/// Content of `theirs.json`: paths that others changed, with the content the agent had left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Theirs(BTreeMap<PathBuf, Option<ContentHash>>);
 
@@ -136,17 +136,17 @@ impl Theirs {
         self.0.get(path).copied().flatten()
     }
 
-    /// Somebody else changed it.
+    /// Attributes a path to others; the first content the agent had left is kept.
     pub(crate) fn add(&mut self, path: &Path, left: Option<ContentHash>) {
         self.0.entry(unit(path)).or_insert(left);
     }
 
-    /// The same, with something else that it comes from.
+    /// Attributes a path to others, with another base content.
     pub(crate) fn set(&mut self, path: &Path, left: Option<ContentHash>) {
         self.0.insert(unit(path), left);
     }
 
-    /// It is the agent's, or ours.
+    /// Attributes a path to the agent or to nono.
     pub(crate) fn remove(&mut self, path: &Path) {
         self.0.remove(&unit(path));
     }
@@ -167,12 +167,12 @@ enum Whose {
     Agents,
 }
 
-/// The path itself, or the `.git` that it is in.
+/// Unit of attribution: the path itself, or the `.git` that it is in.
 fn unit(path: &Path) -> PathBuf {
     git_of(path).unwrap_or(path).to_owned()
 }
 
-/// The snapshots without a number whose names begin like this.
+/// Unnumbered snapshots whose names have this prefix.
 pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>, CheckpointError> {
     let is_such = |id: &SnapshotId| match id {
         SnapshotId::Safety(name) => name.split('-').next() == Some(prefix),
@@ -182,7 +182,7 @@ pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<Snap
 }
 
 impl Marks {
-    /// Whether a project's folder has any.
+    /// Whether a project's folder has marks.
     pub(crate) fn are_in(dir: &Path) -> bool {
         dir.join(MARKS).is_file()
     }
@@ -192,14 +192,14 @@ impl Marks {
     }
 
     fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
-        // A call that changed nothing writes nothing.
+        // Avoid a write if nothing changed.
         if folder.file(MARKS).is_file() && Marks::load(folder)? == *self {
             return Ok(());
         }
         json::save(&folder.file(MARKS), self, Sync::No)
     }
 
-    /// The mark, if it tells anything about what happened since snapshot `target`.
+    /// The mark, if it covers the time since snapshot `target`.
     pub(crate) fn since(&self, target: u32) -> Option<&SnapshotId> {
         self.mark.as_ref().filter(|_| self.after >= target)
     }
@@ -217,13 +217,13 @@ impl Marks {
         self.open.iter().any(|open| open.is_same_conversation(&end))
     }
 
-    /// The first call in a project that nobody knew.
+    /// Marks for the first call in a new project.
     pub(crate) fn first(origin: &Origin, reason: &str) -> Marks {
         let call = Call { reason: Some(crate::origin::bounded(reason)), ..Call::of(origin) };
         Marks { open: vec![call], ..Marks::default() }
     }
 
-    /// A call begins, and finds the project like this. `reason`: of its checkpoint, where it needs one.
+    /// Begins a call with the project in this state. `reason`: of its checkpoint, if it needs one.
     pub(crate) fn begin(
         folder: &Folder,
         manager: &mut SnapshotManager,
@@ -233,7 +233,8 @@ impl Marks {
     ) -> Result<Marks, CheckpointError> {
         let mut marks = Marks::load(folder)?;
         let call = Call { reason: reason.map(crate::origin::bounded), ..Call::of(origin) };
-        // Calls of an earlier turn of this conversation are over, and whatever changed since they began is theirs.
+        // Calls of an earlier turn of this conversation have ended, and changes since they began are attributed to
+        // them.
         let last = marks.open.last().cloned();
         let at_once = marks.open.len();
         marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));
@@ -247,7 +248,7 @@ impl Marks {
         Ok(marks)
     }
 
-    /// A call ends, and leaves the project like this.
+    /// Ends a call with the project in this state.
     pub(crate) fn end(
         folder: &Folder,
         manager: &mut SnapshotManager,
@@ -258,21 +259,21 @@ impl Marks {
         let call = Call::of(origin);
         let changes = marks.attribute(folder, manager, now, Whose::Agents)?;
         let at_once = marks.open.len();
-        // The end of a call that nobody saw begin is an end all the same.
+        // The end of a call whose beginning was not reported counts all the same.
         let ended = marks.open.iter().find(|open| open.ends_with(&call)).cloned();
         marks.note(ended.unwrap_or_else(|| call.clone()), at_once, changes);
         marks.open.retain(|open| !open.ends_with(&call));
         Ok(marks)
     }
 
-    /// Remember a call's changes until the mark after it is set.
+    /// Keeps a call's changes until the mark after it is set.
     fn note(&mut self, call: Call, at_once: usize, changes: Vec<Change>) {
         if let Some(from) = self.mark.clone().filter(|_| !changes.is_empty()) {
             self.done = Some(Box::new(Work { call, at_once: at_once.max(1), from, changes }));
         }
     }
 
-    /// What differs from the mark is somebody's: what that is.
+    /// Attributes the differences from the mark, and returns them.
     fn attribute(
         &self,
         folder: &Folder,
@@ -281,7 +282,7 @@ impl Marks {
         whose: Whose,
     ) -> Result<Vec<Change>, CheckpointError> {
         let Some(mark) = &self.mark else { return Ok(Vec::new()) };
-        // One that was given up with an old checkpoint, or is damaged, tells nothing: no checkpoint must fail for it.
+        // A mark that is missing or damaged counts as no difference: no checkpoint must fail because of it.
         let Ok(changes) = manager.changes_until(mark, now) else { return Ok(Vec::new()) };
         if changes.is_empty() {
             return Ok(changes);
@@ -295,7 +296,7 @@ impl Marks {
         Ok(changes)
     }
 
-    /// Write down what a call did, now that the state after it has a name, and keep the mark.
+    /// Records a call's changes, once the state after it has a name, and saves the mark.
     fn finish(mut self, folder: &Folder) -> Result<Marks, CheckpointError> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
             let Work { call, at_once, from, changes } = *done;
@@ -313,14 +314,14 @@ impl Marks {
         Ok(self)
     }
 
-    /// The project is as in this numbered snapshot, which is the last one.
+    /// Sets the mark to this numbered snapshot, which is the last one.
     pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<(), CheckpointError> {
         self.mark = Some(SnapshotId::Number(number));
         self.after = number;
         self.finish(folder).map(|_| ())
     }
 
-    /// The project is like this.
+    /// Sets the mark to this state.
     pub(crate) fn set(
         mut self,
         folder: &Folder,
@@ -346,7 +347,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Give up the marks before this one that lead back from no turn, and forget work that is older than the history.
+    /// Removes older marks that no turn needs, and work that is older than the history.
     pub(crate) fn drop_old(
         mut self,
         folder: &Folder,

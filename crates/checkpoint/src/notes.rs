@@ -1,4 +1,4 @@
-//! What agents have to be told: `notes/<digest>.json` below nono's state, one file for each conversation.
+//! Notes to agents about restores: `notes/<digest>.json` below nono's state, one file for each conversation.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use crate::json;
 use crate::manager::{Host, Note};
 use crate::project::hex;
 
-/// Nobody fetches the notes of a conversation that is over: only the last ones are kept.
+/// Maximum number of notes of a conversation; those of an ended one are never fetched.
 const NOTES: usize = 20;
 
 fn dir(host: &Host) -> PathBuf {
@@ -21,14 +21,14 @@ fn dir(host: &Host) -> PathBuf {
 
 fn path(host: &Host, agent: &str, session: &str) -> PathBuf {
     let mut digest = Sha256::new();
-    // With its length, so that no two pairs read the same.
+    // With its length, so that different pairs have different digests.
     digest.update((agent.len() as u64).to_le_bytes());
     digest.update(agent);
     digest.update(session);
     dir(host).join(format!("{}.json", &hex(&digest.finalize())[..32]))
 }
 
-/// Held while the notes of any conversation are changed, which takes a moment.
+/// Locks the notes of all conversations for a short change.
 fn lock(host: &Host) -> Result<File, CheckpointError> {
     let path = dir(host).join("lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -42,7 +42,7 @@ pub(crate) fn add(host: &Host, agent: &str, session: &str, note: Note) -> Result
     file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
     let _lock = lock(host)?;
     let path = path(host, agent, session);
-    // Notes that cannot be read are lost; the new one must not be.
+    // Unreadable notes are lost; the new one must not be.
     let mut notes: Vec<Note> = json::load(&path).ok().flatten().unwrap_or_default();
     notes.push(note);
     let beyond = notes.len().saturating_sub(NOTES);
@@ -50,7 +50,7 @@ pub(crate) fn add(host: &Host, agent: &str, session: &str, note: Note) -> Result
     json::save(&path, &notes, Sync::No)
 }
 
-/// The notes of a conversation about these projects; they are gone then.
+/// Removes and returns the notes of a conversation about these projects.
 pub(crate) fn take(
     host: &Host,
     agent: &str,
@@ -72,8 +72,8 @@ pub(crate) fn take(
     Ok(taken)
 }
 
-/// An undo brought back what this restore had taken away. Says whether the agent had not been told of it yet: then
-/// there is nothing to tell.
+/// Removes the note of a restore that was undone. Returns whether the agent had not fetched it yet, so that no further
+/// note is needed.
 pub(crate) fn withdraw(
     host: &Host,
     agent: &str,

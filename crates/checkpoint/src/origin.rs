@@ -1,21 +1,21 @@
-//! Who a checkpoint was taken for.
+//! Origin of a checkpoint.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a checkpoint comes from, as far as the agent said. All of it is the agent's word.
+/// Origin of a checkpoint, as reported by the agent. Untrusted, except for `run`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
     /// `claude-code`, `codex`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The agent's own id of the conversation.
+    /// Id of the conversation, assigned by the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The turn or message.
+    /// Id of the turn or message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// The first words of what the person said in it.
+    /// First words of the user's prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,17 +27,17 @@ pub struct Origin {
     pub run: Option<String>,
 }
 
-/// What agents say is kept up to this length, in bytes.
+/// Maximum length of an agent's text, in bytes.
 const LONGEST: usize = 500;
 
-/// The beginning of a text, where it is long.
+/// Beginning of a text that is too long.
 pub(crate) fn bounded(text: &str) -> String {
     let fits = |(at, char): (usize, char)| at + char.len_utf8() <= LONGEST;
     text.char_indices().take_while(|at| fits(*at)).map(|(_, char)| char).collect()
 }
 
 impl Origin {
-    /// With everything in it of a length that can be kept.
+    /// Origin with all texts cut to the maximum length.
     pub(crate) fn bounded(&self) -> Origin {
         let short = |text: &Option<String>| text.as_deref().map(bounded);
         Origin {

@@ -1,9 +1,9 @@
-//! Where a folder stood, written down while it was there, so that one that is gone can be told from one whose disk is not
-//! mounted: the file systems and inodes of the directories above it.
+//! Location of a folder, recorded while it existed, to tell a deleted folder from one whose disk is not mounted: the
+//! file systems and inodes of the directories above it.
 //!
-//! A folder is gone when the nearest directory above it that is there is the very one that was there then, on the file
-//! system that the folder itself was on. Where a disk was mounted another directory shows, of another file system or (for
-//! a folder that was bound there) with another inode. Whatever cannot be told is no proof.
+//! A folder is gone if the nearest existing directory above it is the same as before, on the file system that the
+//! folder was on. Where a disk was mounted, another directory appears, of another file system or (for a bind mount)
+//! with another inode. In doubt the folder does not count as gone.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -11,11 +11,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// The place of a folder.
+/// Recorded location of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     filesystem: u64,
-    /// From the one it stands in upwards.
+    /// Directories above it, from its parent upwards.
     above: Vec<Directory>,
 }
 
@@ -34,7 +34,7 @@ impl Directory {
 }
 
 impl Place {
-    /// Of a folder that is there, by its resolved path.
+    /// Location of an existing folder, by its resolved path.
     pub fn of(folder: &Path) -> Option<Place> {
         let filesystem = Directory::at(folder)?.filesystem;
         let above: Option<Vec<Directory>> = folder.ancestors().skip(1).map(Directory::at).collect();
@@ -71,14 +71,14 @@ mod tests {
         assert_eq!(serde_json::from_str::<Place>(&text).unwrap(), place);
         assert!(!place.is_gone(&folder), "it is there");
 
-        // The disk is not there: another directory shows where it was mounted.
+        // The disk is not mounted: another directory appears at its mount point.
         std::fs::rename(base.join("disk"), base.join("away")).unwrap();
         std::fs::create_dir(base.join("disk")).unwrap();
         assert!(!place.is_gone(&folder));
         std::fs::remove_dir(base.join("disk")).unwrap();
         std::fs::rename(base.join("away"), base.join("disk")).unwrap();
 
-        // A file in its place, or a link that leads nowhere, is something.
+        // A file in its place, or a dangling link, means that it is not gone.
         std::fs::remove_dir(&folder).unwrap();
         std::fs::write(&folder, "").unwrap();
         assert!(!place.is_gone(&folder));

@@ -1,9 +1,9 @@
-//! Projects: which folder a path belongs to, and where its history is kept.
+//! Projects: the folder that a path belongs to, and the location of its history.
 //!
 //! The folder of a path is the nearest one above it that has a history, else the nearest with a marker, else the
 //! directory of the path itself. Two exceptions: a worktree is a project of its own, also inside another project; and a
-//! folder that has a history without any marker (somebody edited a loose file there once) does not swallow the projects
-//! below it. `/`, the home folder, what is above it, and folders of the system are no projects. Nothing is written here.
+//! folder that has a history without any marker (a loose file was edited there once) does not include the projects
+//! below it. `/`, the home folder, its parents, and folders of the system are not projects. Nothing is written here.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -45,7 +45,7 @@ pub const MARKERS: [&str; 24] = [
     "flake.nix",
 ];
 
-/// Folders that everything is in: never a project, though one may stand in them.
+/// Top-level folders: never a project, though a project may be in them.
 const SYSTEM: [&str; 25] = [
     "/bin",
     "/boot",
@@ -74,15 +74,15 @@ const SYSTEM: [&str; 25] = [
     "/var/tmp",
 ];
 
-/// The kernel's own: nothing in them is a file of anybody's.
+/// Folders of the kernel, which hold no ordinary files.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The name of a project's folder below `projects/`: a digest of the resolved path.
+/// Name of a project's folder below `projects/`: a digest of the resolved path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProjectHash(String);
 
 impl ProjectHash {
-    /// Of a folder by its resolved path.
+    /// Hash of a folder, by its resolved path.
     pub fn of(workdir: &Path) -> ProjectHash {
         ProjectHash(hex(&Sha256::digest(workdir.as_os_str().as_encoded_bytes()))[..16].to_owned())
     }
@@ -103,26 +103,26 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The folder that a path belongs to.
+/// Project folder that a path belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Absolute and without links.
+    /// Absolute path without links.
     pub dir: PathBuf,
     pub why: Why,
 }
 
-/// Why this folder.
+/// Reason why this folder is the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It has a history already.
     Registered,
-    /// A name in it.
+    /// It contains this marker.
     Marker(&'static str),
-    /// Nothing above it says otherwise: the directory of the path itself.
+    /// It is the directory of the path itself, since nothing above it is a project.
     Itself,
 }
 
-/// A project that has a history: `project.json`.
+/// Project that has a history; content of `project.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
     #[serde(with = "nono_sys::path_serde")]
@@ -130,7 +130,7 @@ pub struct Project {
     /// ISO 8601, UTC.
     pub created_at: String,
     pub last_touch: String,
-    /// Where it stood when it was seen last.
+    /// Location at which it was seen last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
 }
@@ -140,13 +140,13 @@ impl Project {
         &self.workdir
     }
 
-    /// The folder is gone, and not only its disk.
+    /// Whether the folder is gone, and not only its disk.
     pub fn is_orphan(&self) -> bool {
         self.place.as_ref().is_some_and(|place| place.is_gone(&self.workdir))
     }
 
-    /// What stands in a folder of `projects/`; nothing where none does. Where the file is damaged or missing, the engine's
-    /// record says what it would.
+    /// Loads the project in a folder of `projects/`; `None` if there is none. If the file is damaged or missing, the
+    /// engine's record is used.
     pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
         match crate::json::load(&folder.join(PROJECT)) {
             Ok(Some(project)) => Ok(Some(project)),
@@ -155,7 +155,7 @@ impl Project {
         }
     }
 
-    /// The same for one who holds the folder: a damaged file is set aside, and written anew.
+    /// Loads the project for the holder of the lock: a damaged file is moved aside and written anew.
     pub(crate) fn load_or_rebuild(folder: &Path) -> Result<Option<Project>, CheckpointError> {
         let (project, damaged) = crate::json::load_or_set_aside(&folder.join(PROJECT))?;
         if project.is_some() {
@@ -170,7 +170,7 @@ impl Project {
         Ok(project)
     }
 
-    /// What the engine's record knows. Nothing where it cannot be read, or is of another folder.
+    /// Project from the engine's record; `None` if that cannot be read, or is of another folder.
     fn from_record(folder: &Path) -> Option<Project> {
         let record = Session::new(folder).record().ok()??;
         let workdir = record.roots.first()?.clone();
@@ -195,24 +195,23 @@ impl Project {
 
 pub(crate) const PROJECT: &str = "project.json";
 
-/// Where all histories are.
+/// Folder of all histories.
 pub fn projects_dir(host: &Host) -> PathBuf {
     host.state_dir.join("projects")
 }
 
-/// Where the history of a folder (by its resolved path) is, or would be.
+/// Folder of the history of a project (by its resolved path), existing or not.
 pub fn folder_of(host: &Host, workdir: &Path) -> PathBuf {
     projects_dir(host).join(ProjectHash::of(workdir).as_str())
 }
 
-/// The project of a path, which need not be there. What a link at the end of it leads to counts: that is what a write
-/// changes.
+/// Project of a path, which need not exist. A link at its end is followed, since a write changes its target.
 pub fn root_of(host: &Host, path: &Path) -> Result<Root, CheckpointError> {
     root_within(host, path, None)
 }
 
-/// The same, but no project reaches further up than the folders in `within`: where a marker or a history stands above
-/// one of them, that folder is the project.
+/// Project of a path, limited to the folders in `within`: if a marker or a history is above one of them, that folder is
+/// the project.
 pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Result<Root, CheckpointError> {
     let path = resolve(path)?;
     let inside = |dir: &Path| within.is_none_or(|folders| folders.iter().any(|known| dir.starts_with(known)));
@@ -232,7 +231,7 @@ pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Resu
         (Some(dir), None) => Ok(Root { dir: dir.to_owned(), why: Why::Registered }),
         (None, Some((dir, name))) => Ok(Root { dir: dir.to_owned(), why: Why::Marker(name) }),
         (Some(registered), Some((dir, name))) => {
-            // A marker further up, or of the same folder, has nothing to say.
+            // A marker further up, or in the same folder, does not matter.
             let inside = dir != registered && dir.starts_with(registered);
             let worktree = narrow().take_while(|dir| *dir != registered).find(|dir| is_worktree(dir));
             Ok(match worktree {
@@ -254,7 +253,7 @@ pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Resu
     }
 }
 
-/// Refuse a folder that is too broad for a project, by its resolved path.
+/// Refuses a folder that is too broad for a project, by its resolved path.
 pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<(), CheckpointError> {
     let home = host.home.canonicalize().unwrap_or_else(|_| host.home.clone());
     let state = host.state_dir.canonicalize().unwrap_or_else(|_| host.state_dir.clone());
@@ -265,7 +264,7 @@ pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<(), CheckpointErr
     }
 }
 
-/// The directory of the path itself; the nearest one that is there.
+/// Directory of the path itself; the nearest existing one.
 fn itself(path: &Path, home: &Path) -> Result<Root, CheckpointError> {
     let dir = nameable(path).find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     match too_broad(dir, home).or_else(|| of_the_system(dir)) {
@@ -274,7 +273,7 @@ fn itself(path: &Path, home: &Path) -> Result<Root, CheckpointError> {
     }
 }
 
-/// Below these only a folder with a marker is somebody's project.
+/// Reason why a folder below a system folder is not a project without a marker.
 fn of_the_system(dir: &Path) -> Option<&'static str> {
     const BELOW: [&str; 11] =
         ["/bin", "/boot", "/etc", "/lib", "/lib64", "/opt", "/run", "/sbin", "/usr", "/var/lib", "/var/log"];
@@ -297,7 +296,7 @@ fn too_broad(dir: &Path, home: &Path) -> Option<&'static str> {
     if KERNEL.iter().any(|kernel| dir.starts_with(kernel)) && !dir.starts_with("/dev/shm") {
         return Some("it belongs to the kernel");
     }
-    (dir.parent() == Some(Path::new("/home"))).then_some("it is somebody's home folder")
+    (dir.parent() == Some(Path::new("/home"))).then_some("it is the home folder of a user")
 }
 
 fn is_registered(host: &Host, dir: &Path) -> bool {
@@ -309,7 +308,7 @@ fn marker(dir: &Path) -> Option<&'static str> {
     MARKERS.into_iter().find(|name| dir.join(name).symlink_metadata().is_ok())
 }
 
-/// A `.git` file that leads to the place where a repository keeps its worktrees, and not to that of its submodules.
+/// Whether the `.git` file points to a repository's worktrees, and not to its submodules.
 fn is_worktree(dir: &Path) -> bool {
     let git = dir.join(".git");
     let small = git.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() < 8192);
@@ -317,10 +316,10 @@ fn is_worktree(dir: &Path) -> bool {
     text.starts_with(b"gitdir:") && text.windows(11).any(|part| part == b"/worktrees/")
 }
 
-/// How many links may lead to one another, as for the kernel.
+/// Maximum number of links in one path, as in the kernel.
 const LINKS: usize = 40;
 
-/// Where a path leads: what is there of it without links, the rest as it is written.
+/// Resolved path: the existing part without links, the rest as written.
 fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
     let mut path = std::path::absolute(path).map_err(CheckpointError::io(path))?;
     for _ in 0..LINKS {
@@ -328,7 +327,7 @@ fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
             return Ok(resolved);
         }
         path = place(&path)?;
-        // A link to something that is not there: written through, it comes to be.
+        // A dangling link: a write through it creates its target.
         match path.read_link() {
             Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
             Err(_) => return Ok(path),
@@ -338,14 +337,14 @@ fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
     Err(CheckpointError::Io { path, source })
 }
 
-/// The place that a path names: the directories on the way without links, its last name as it is.
+/// Path with its directories resolved and its last component as written.
 pub fn place(path: &Path) -> Result<PathBuf, CheckpointError> {
     let path = plain(&std::path::absolute(path).map_err(CheckpointError::io(path))?);
     let resolved = path.parent().and_then(|parent| existing(nameable(parent), &path));
     Ok(resolved.unwrap_or(path))
 }
 
-/// Where a path leads, as far as it is there: links are followed up to the deepest directory that exists.
+/// Path resolved as far as it exists: links are followed up to the deepest existing directory.
 pub fn leads_to(path: &Path) -> Option<PathBuf> {
     existing(nameable(path), path)
 }
@@ -357,16 +356,16 @@ fn existing<'p>(mut ancestors: impl Iterator<Item = &'p Path>, path: &Path) -> O
     })
 }
 
-/// The path and its ancestors, as far as a system call takes their names. An agent may name a path of any length, and
-/// asking for each of its thousands of ancestors would take minutes.
+/// The path and its ancestors that are short enough for a system call. An agent may name a path of any length, and
+/// looking up each of its thousands of ancestors would take minutes.
 fn nameable(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors().skip_while(|dir| dir.as_os_str().len() >= LONGEST_PATH)
 }
 
-/// Bytes of a path that the kernel takes, with its end (`PATH_MAX`).
+/// Maximum size of a path in the kernel, with its terminator (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
-/// Without `.` and `..`. A `..` after a link is taken as it is written, unless what is before it is there.
+/// Path without `.` and `..`. A `..` after a link is taken lexically, unless the part before it exists.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {

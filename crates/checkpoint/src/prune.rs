@@ -1,9 +1,9 @@
-//! Sweeps: what goes by number, by age, because its folder is gone, and by size.
+//! Sweeps: removal of checkpoints by number, by age, of orphans, and by size.
 //!
-//! What is to go is decided first, from what stands in the histories and what each snapshot alone holds in the store, and
-//! can be shown. Then each project is held in turn and loses exactly that, unless it was worked on meanwhile. A project
-//! goes in one rename, so that it is there as a whole or not at all; what a killed process left of that is finished by the
-//! next sweep. Snapshots go from the record before their lines go from the history, which is fitted to it anyway.
+//! The removals are planned first, from the histories and from what each snapshot alone references in the store, and
+//! can be shown. Then each project is locked in turn and loses exactly that, unless it was used meanwhile. A project is
+//! removed by one rename, so that it exists as a whole or not at all; an interrupted removal is finished by the next
+//! sweep. Snapshots are removed from the record before the history, which is matched to the record anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,26 +29,26 @@ use crate::retention::excess;
 use crate::room::{Reach, choose, going};
 use crate::usage::bytes;
 
-/// In `projects/`: held by the one who sweeps.
+/// Lock file in `projects/`, held during a sweep.
 const LOCK: &str = ".sweep";
-/// In the state folder: when everything was swept.
+/// File in the state folder with the time of the last sweep.
 const MARKER: &str = ".last_prune";
 const DAY: u64 = 86_400;
 const HOUR: u64 = 3600;
-/// So often it is looked again whether the room holds.
+/// Maximum number of rounds to bring the size under the quota.
 const ROUNDS: usize = 4;
 
-/// What a project is to lose.
+/// Planned removals of a project.
 #[derive(Clone, Debug)]
 pub(crate) struct Losses {
     pub(crate) dir: PathBuf,
     pub(crate) project: Project,
-    /// From the oldest to the newest.
+    /// Checkpoints to remove, oldest first.
     pub(crate) checkpoints: Vec<Checkpoint>,
     pub(crate) gone: BTreeSet<CheckpointId>,
-    /// Snapshots that have gone from the list before.
+    /// Snapshots that were removed from the history before.
     given_up: Vec<u32>,
-    /// Nothing that restores need but the last one.
+    /// Whether the safety snapshots of all restores but the last are removed.
     pub(crate) restores: bool,
     pub(crate) whole: bool,
 }
@@ -82,7 +82,7 @@ impl Losses {
         }
     }
 
-    /// Snapshots that go.
+    /// Snapshots to remove.
     pub(crate) fn snapshots(&self) -> BTreeSet<SnapshotId> {
         let mut ids: BTreeSet<SnapshotId> = self.removed().iter().map(Checkpoint::snapshot_id).collect();
         ids.extend(self.given_up.iter().map(|number| SnapshotId::Number(*number)));
@@ -101,7 +101,7 @@ impl Losses {
     }
 }
 
-/// Everything that is to go.
+/// Planned removals of all projects.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
     pub(crate) losses: Vec<Losses>,
@@ -110,7 +110,7 @@ pub(crate) struct Sweep {
 }
 
 impl CheckpointManager {
-    /// What the settings say.
+    /// Limits from the settings.
     pub fn retention(&self) -> Retention {
         let config = self.config();
         Retention {
@@ -121,7 +121,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Sweep everything. In a dry run the sizes are estimates.
+    /// Sweeps all projects. In a dry run the sizes are estimates.
     pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, CheckpointError> {
         if !projects_dir(self.host()).is_dir() && self.legacy()?.is_empty() {
             return Ok(Pruned::default());
@@ -130,8 +130,8 @@ impl CheckpointManager {
         self.sweep(retention, &Clock::asked(), dry_run, Reach::Far)
     }
 
-    /// The same by itself, at most every so often: nothing where it is not due, or somebody else is at it. What was
-    /// deleted just now may have been deleted by mistake: the checkpoints of such a folder are left for a day.
+    /// Sweeps automatically; `None` if it is not due, or if another process sweeps. A folder may have been deleted by
+    /// mistake, so its checkpoints are kept for a day.
     pub fn auto_prune(&self) -> Result<Option<Pruned>, CheckpointError> {
         let now = time::now_ms() / 1000;
         let marker = self.host().state_dir.join(MARKER);
@@ -149,7 +149,7 @@ impl CheckpointManager {
         Ok(Some(pruned))
     }
 
-    /// Bring what checkpoints take back within the limit, where it is beyond: after a smaller one was set.
+    /// Frees space if checkpoints exceed the quota, as after it was lowered.
     pub fn free_room(&self) -> Result<Option<Pruned>, CheckpointError> {
         let retention = Retention { retention_days: 0, delete_orphans: false, ..self.retention() };
         let within = || self.usage().known().is_none_or(|taken| taken.bytes <= retention.max_bytes);
@@ -172,7 +172,7 @@ impl CheckpointManager {
         last_sweep(marker, now).is_none_or(|last| now - last >= interval)
     }
 
-    /// Take the lock of those who sweep; none while another process has it, unless this one is to `wait`.
+    /// Takes the sweep lock; `None` while another process has it, unless `wait` is set.
     pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Lock>, CheckpointError> {
         let dir = projects_dir(self.host());
         file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
@@ -193,7 +193,7 @@ impl CheckpointManager {
             self.put_in_order();
             pruned.problems.extend(self.migrate().err());
         }
-        // Without an exact number nothing goes for want of room.
+        // Without an exact size nothing is removed by size.
         let before = self.count_or(&mut pruned);
         pruned.bytes_before = before.unwrap_or(0);
         pruned.bytes_after = pruned.bytes_before;
@@ -236,7 +236,7 @@ impl CheckpointManager {
         }
     }
 
-    /// What goes by number, by age, and because it is left over.
+    /// Removals by number, by age, and of leftovers.
     fn by_rules(&self, retention: &Retention, clock: &Clock) -> Result<Sweep, CheckpointError> {
         let mut sweep = self.everything()?;
         sweep.losses.iter_mut().for_each(|losses| losses.by_rule(retention, clock));
@@ -246,26 +246,26 @@ impl CheckpointManager {
         Ok(sweep)
     }
 
-    /// And what goes until all of it fits; what would be left then.
+    /// Adds removals until everything fits, and returns the size that would be left.
     fn by_size(&self, sweep: &mut Sweep, max: u64, reach: Reach) -> Result<u64, CheckpointError> {
         let left = self.left(sweep)?;
         if max == 0 || left <= max || !self.store_dir().is_dir() {
             return Ok(left);
         }
         let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
-        // What is garbage, or goes already, is not in `left`.
+        // Garbage and planned removals are not in `left`.
         let (sure, missing) = (sure(&store, sweep)?, left - max);
         choose(&store, sweep, missing.saturating_add(sure), reach, &|_, _| false)?;
         self.left(sweep)
     }
 
-    /// All projects, and nothing that is to go.
+    /// All projects, without removals.
     pub(crate) fn everything(&self) -> Result<Sweep, CheckpointError> {
         let mut sweep = Sweep::default();
         for dir in self.project_dirs()? {
             match Losses::of(&dir) {
                 Ok(losses) => sweep.losses.extend(losses),
-                // What cannot be read is left alone.
+                // Unreadable projects are left alone.
                 Err(error) => sweep.problems.push(error),
             }
         }
@@ -273,7 +273,7 @@ impl CheckpointManager {
         Ok(sweep)
     }
 
-    /// How much would be left without what is to go.
+    /// Size that would be left after the planned removals.
     fn left(&self, sweep: &Sweep) -> Result<u64, CheckpointError> {
         let mut beside = bytes(&projects_dir(self.host()))?;
         let mut gone: BTreeMap<PathBuf, BTreeSet<SnapshotId>> = BTreeMap::new();
@@ -300,7 +300,7 @@ impl CheckpointManager {
         Ok(beside.saturating_add(shares.live))
     }
 
-    /// Says whether anything went.
+    /// Carries out the plan. Returns whether anything was removed.
     pub(crate) fn carry_out(&self, sweep: Sweep, pruned: &mut Pruned) -> bool {
         let mut any = false;
         for losses in sweep.losses.into_iter().filter(|losses| !losses.is_empty()) {
@@ -323,13 +323,13 @@ impl CheckpointManager {
         any
     }
 
-    /// What one project lost; nothing if it was worked on meanwhile.
+    /// Removes the planned checkpoints of one project, and returns them; `None` if it was used meanwhile.
     fn lose(&self, losses: &Losses) -> Result<Option<Vec<Checkpoint>>, CheckpointError> {
         let Some(folder) = Folder::at(&losses.dir)? else { return Ok(None) };
         if folder.project.last_touch != losses.project.last_touch {
             return Ok(None);
         }
-        // A restore that was cut off is somebody's way back.
+        // An interrupted restore still has to be completed.
         if losses.whole && !folder.file("restore.journal").exists() {
             let history = History::load(&folder.dir)?;
             if history.checkpoints.len() == losses.checkpoints.len() {
@@ -344,7 +344,7 @@ impl CheckpointManager {
         Ok((fewer || given_up || !removed.is_empty()).then_some(removed))
     }
 
-    /// Removals that were cut off.
+    /// Finishes interrupted removals.
     fn finish_removals(&self, pruned: &mut Pruned) {
         let entries = crate::legacy::entries(&projects_dir(self.host()));
         let aside =
@@ -354,7 +354,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Free what nobody needs any more, to the last byte.
+    /// Frees everything unreferenced in the store.
     pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
         let dir = self.store_dir();
         if dir.is_dir() {
@@ -365,13 +365,13 @@ impl CheckpointManager {
     }
 }
 
-/// What is free without giving up anything more.
+/// Size that is freed by the planned removals alone.
 fn sure(store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
     let freed = freed(store, &going(&sweep.losses)?)?;
     Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
 }
 
-/// Remove a project that is held.
+/// Removes a locked project.
 pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
     let name = folder.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let owners = folder.dir.parent().unwrap_or(&folder.dir);
@@ -381,7 +381,7 @@ pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-/// The snapshots that restores before the last one need.
+/// Safety snapshots of all restores but the last.
 pub(crate) fn superseded(dir: &Path) -> Vec<SnapshotId> {
     Log::load(dir).unwrap_or_default().superseded()
 }
@@ -410,7 +410,7 @@ fn foreseen(sweep: &Sweep, pruned: &mut Pruned) -> bool {
 }
 
 impl Open {
-    /// Give up checkpoints that are there still, and what was given up before. Says which.
+    /// Removes checkpoints that still exist, and snapshots dropped from the history before. Returns the removed ones.
     pub(crate) fn give_up(
         &mut self,
         ids: &BTreeSet<CheckpointId>,
@@ -426,12 +426,12 @@ impl Open {
         self.manager.thin(&numbers)?;
         self.history.forget_turns();
         self.save_history()?;
-        // With its turns goes what led back from them.
+        // Marks of removed turns are not needed any more.
         Marks::load(&self.folder)?.drop_old(&self.folder, &mut self.manager, &self.history)?;
         Ok(gone)
     }
 
-    /// Only the last restore can be taken back from now on. Says whether anything went.
+    /// Drops all restores but the last, which can no longer be undone. Returns whether anything was removed.
     fn forget_restores(&mut self) -> Result<bool, CheckpointError> {
         let mut log = Log::load_or_begin(&self.folder.dir)?;
         let gone = log.superseded();

@@ -1,5 +1,5 @@
-//! What a hook inside a sandbox asks of the supervisor outside, and what it hears. The inside may lie about everything
-//! here: whoever carries it out checks that the folder is one the sandbox may write, and asks a person before a restore.
+//! Messages between a hook inside a sandbox and the supervisor outside. Everything from inside is untrusted: the
+//! supervisor checks that the sandbox may write the folder, and asks the user before a restore.
 
 use std::path::PathBuf;
 
@@ -11,36 +11,36 @@ use nono_history::Conflicts;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// A person spoke: a new turn.
+    /// Prompt of the user: a new turn begins.
     Prompt {
         origin: Origin,
-        /// SHA-256 of all that they said, in hexadecimal digits.
+        /// SHA-256 of the whole prompt, in hexadecimal digits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
-    /// A call begins that puts nothing at risk as far as anybody can tell: what it changes is the agent's doing.
+    /// A call without known risk begins; its changes are attributed to the agent.
     Begins {
         origin: Origin,
-        /// What a shell is to run, cut where it is long.
+        /// Shell command, cut if it is long.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
         targets: Vec<Path>,
     },
-    /// A tool is about to do something to these paths: a checkpoint first.
+    /// A tool is about to change these paths; a checkpoint is taken first.
     Before {
         origin: Origin,
         reason: String,
-        /// As above.
+        /// Shell command, cut if it is long.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
         targets: Vec<Path>,
     },
-    /// It did, or did not: it ended.
+    /// The call ended, successfully or not.
     After {
         origin: Origin,
         targets: Vec<Path>,
     },
-    /// The agent is done for now: calls whose end it did not tell are over.
+    /// The agent stopped; calls without a reported end are over.
     Stopped {
         origin: Origin,
         targets: Vec<Path>,
@@ -52,30 +52,30 @@ pub enum Action {
         dir: Path,
         target: String,
         paths: Vec<Path>,
-        /// Within the bounds of what a model reads, and not as a patch.
+        /// Whether to return a short form for a model instead of a patch.
         #[serde(default)]
         brief: bool,
     },
-    /// Asks the person first.
+    /// Restore; the user is asked first.
     Restore {
         dir: Path,
         target: String,
         paths: Vec<Path>,
         conflicts: Conflicts,
     },
-    /// What was undone and the agent does not know. Answered with a list of [`Note`](crate::manager::Note).
+    /// Fetches the notes about restores. Answered with a list of [`Note`](crate::manager::Note).
     Notes {
         origin: Origin,
     },
 }
 
-/// A path in a message, lossless.
+/// Path in a message, lossless.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Path(#[serde(with = "nono_sys::path_serde")] pub PathBuf);
 
 impl Action {
-    /// Every text in it that is no path.
+    /// All texts in the message other than paths.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         let (origin, words): (Option<&Origin>, [Option<&String>; 2]) = match self {
             Action::After { origin, .. } | Action::Stopped { origin, .. } | Action::Notes { origin } => {
@@ -97,7 +97,7 @@ impl Action {
         words.flatten().chain(more).map(String::as_str)
     }
 
-    /// Every path in it.
+    /// All paths in the message.
     pub fn paths(&self) -> impl Iterator<Item = &std::path::Path> {
         let (dir, paths): (Option<&Path>, &[Path]) = match self {
             Action::Prompt { .. } | Action::Notes { .. } => (None, &[]),

@@ -1,4 +1,4 @@
-//! Putting projects in order whose files are damaged.
+//! Repair of projects with damaged files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,17 @@ use crate::manager::open::Bounds;
 use crate::project::{PROJECT, Project};
 use crate::restores::Log;
 
-/// What was, or would be, put in order of projects.
+/// Result or preview of a repair.
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// Damaged files that were set aside, and made anew from what the engine's record knows.
+    /// Damaged files that were moved aside and rebuilt from the engine's record.
     pub files: Vec<PathBuf>,
-    /// What could not be put in order. There are names of files in it: escape before a terminal sees it.
+    /// Problems that could not be repaired. They contain file names: escape them before printing.
     pub problems: Vec<String>,
 }
 
 impl CheckpointManager {
-    /// Set aside what is damaged of all projects, and make it anew. The engine's own files come first
+    /// Moves damaged files of all projects aside and rebuilds them. The engine's own files are repaired first
     /// ([`nono_snapshot::repair`]).
     pub fn repair(&self, dry_run: bool) -> Result<Repaired, CheckpointError> {
         let mut repaired = Repaired::default();
@@ -38,7 +38,7 @@ impl CheckpointManager {
         Ok(repaired)
     }
 
-    /// The same before a sweep; what cannot be put in order is told by the sweep itself.
+    /// Repairs before a sweep; the sweep itself reports what could not be repaired.
     pub(crate) fn put_in_order(&self) {
         for dir in self.project_dirs().unwrap_or_default() {
             if !damaged_files(&dir).is_empty() {
@@ -48,19 +48,19 @@ impl CheckpointManager {
     }
 
     fn put_one_in_order(&self, dir: &Path) -> Result<(), CheckpointError> {
-        // Whoever opens a project mends it.
+        // Opening a project repairs it.
         if let Some(folder) = Folder::at(dir)? {
             let open = self.open_folder(folder, Bounds::None)?;
             Log::load_or_begin(&open.folder.dir)?;
             return Ok(());
         }
-        // Nothing of it can be read.
+        // The project cannot be read at all.
         let path = dir.join(PROJECT);
         if path.exists() { json::set_aside(&path) } else { Ok(()) }
     }
 }
 
-/// The files of a project that cannot be read, without the engine's.
+/// Unreadable files of a project, without the engine's.
 fn damaged_files(dir: &Path) -> Vec<PathBuf> {
     let damaged = |error: CheckpointError| match error {
         CheckpointError::Damaged { path, .. } => Some(path),

@@ -1,4 +1,4 @@
-//! What a project remembers of each restore, beside what every history does.
+//! Details that a project keeps of each restore, in addition to those of every history.
 
 use nono_history::HistoryError;
 use serde::{Deserialize, Serialize};
@@ -8,25 +8,25 @@ use crate::history::{Checkpoint, TurnLink};
 use crate::marks::Their;
 use crate::origin::Origin;
 
-/// Number of restores that can be taken back; with older ones go the snapshots that they were made safe by.
+/// Number of restores that can be undone; older ones are dropped with their safety snapshots.
 pub(crate) const RESTORES: usize = 10;
 
-/// Restores of a project.
+/// Log of a project's restores.
 pub(crate) type Log = nono_history::Log<Details>;
 pub(crate) type Restore = nono_history::Restore<Details>;
 pub(crate) type Under = nono_history::Under<Details>;
 
-/// The project's own part of a restore.
+/// Details of a project's restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Details {
     pub(crate) checkpoint: Checkpoint,
-    /// Who asked for it.
+    /// Origin of the request.
     pub(crate) who: Origin,
-    /// Paths that others had changed and that were restored all the same, or merged.
+    /// Paths that others had changed and that were restored by force, or merged.
     pub(crate) forced: Vec<Their>,
-    /// Turns that it took back.
+    /// Turns that it undid.
     pub(crate) turns: Vec<TurnLink>,
-    /// One turn was taken back, and later ones stayed.
+    /// Whether a single turn was undone and later ones stayed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) alone: bool,
     /// Whether the mark moves with it.
@@ -39,7 +39,7 @@ impl From<HistoryError> for CheckpointError {
             HistoryError::Io { path, source } => CheckpointError::Io { path, source },
             HistoryError::Damaged { path, what } => CheckpointError::Damaged { path, what },
             HistoryError::Format { path, format } => {
-                CheckpointError::Damaged { path, what: format!("its format {format} is not known") }
+                CheckpointError::Damaged { path, what: format!("unknown format {format}") }
             }
             HistoryError::PartOfRepository { path, git } => CheckpointError::PartOfRepository { path, git },
             HistoryError::Snapshot(error) => CheckpointError::Snapshot(error),

@@ -1,12 +1,12 @@
-//! Which checkpoints of a project go, so that never too many remain. Pure.
+//! Choice of the checkpoints of a project to remove, so that at most a given number stays. Pure.
 
 use nono_history::retention::{self, Entry, Keep};
 use nono_sys::time;
 
 use crate::history::{Checkpoint, CheckpointId};
 
-/// The checkpoints that go, of a history from the oldest to the newest. Those with a name and those that are pinned are
-/// neither chosen nor counted; the newest one stays whatever `max` says.
+/// Checkpoints to remove, of a history from the oldest to the newest. Named and pinned ones are neither chosen nor
+/// counted; the newest one always stays.
 pub fn excess(checkpoints: &[Checkpoint], max: u32) -> Vec<CheckpointId> {
     let max = usize::try_from(max).unwrap_or(usize::MAX).max(1);
     let free: Vec<&Checkpoint> = checkpoints.iter().filter(|one| !one.is_kept()).collect();
@@ -16,13 +16,13 @@ pub fn excess(checkpoints: &[Checkpoint], max: u32) -> Vec<CheckpointId> {
     gone.into_iter().filter_map(|place| free.get(place)).map(|one| one.id.clone()).collect()
 }
 
-/// Seconds since 1970; what cannot be read is as old as can be.
+/// Time in seconds since 1970; an unreadable one counts as the oldest.
 pub(crate) fn moment(checkpoint: &Checkpoint) -> u64 {
     time::seconds(&checkpoint.time).unwrap_or(0)
 }
 
 impl Checkpoint {
-    /// Somebody said that it is to stay.
+    /// Whether it is named or pinned, and so protected from pruning.
     pub fn is_kept(&self) -> bool {
         self.pinned || self.name.is_some()
     }

@@ -1,7 +1,8 @@
-//! Which checkpoints go for want of room, decided before any does.
+//! Choice of the checkpoints to remove to free space, planned before any removal.
 //!
-//! First what older restores kept, then the oldest checkpoint of the project that has the most left, and so on: a project
-//! with few loses none while another has many. Never the newest of a project, never one with a name or a pin.
+//! First the safety snapshots of older restores, then the oldest checkpoint of the project that has the most left, and
+//! so on: a project with few loses none while another has many. Never the newest of a project, never a named or pinned
+//! one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,28 +16,28 @@ use crate::history::{Checkpoint, CheckpointId};
 use crate::manager::{CheckpointManager, Pruned};
 use crate::prune::{Losses, Sweep, superseded};
 
-/// The next to go.
+/// Next candidate for removal.
 #[derive(Debug)]
 struct Victim {
-    /// Its place among the losses.
+    /// Index of its project among the losses.
     project: usize,
-    /// Nothing: what restores before the last one need.
+    /// Checkpoint to remove; `None` for the safety snapshots of older restores.
     checkpoint: Option<CheckpointId>,
     snapshots: BTreeSet<SnapshotId>,
 }
 
-/// Whether what can be freed has to be enough.
+/// Whether a partial result is acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// As far as possible.
+    /// Free as much as possible.
     Far,
-    /// Nothing goes unless it is enough.
+    /// Remove nothing unless it is enough.
     OrNothing,
 }
 
 impl CheckpointManager {
-    /// Remove checkpoints until `needed` more bytes fit, for a checkpoint of `project`. False where that cannot be
-    /// reached, and then nothing went.
+    /// Removes checkpoints until `needed` more bytes fit, for a checkpoint of `project`. `false` if that is impossible;
+    /// then nothing is removed.
     pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool, CheckpointError> {
         let max = self.retention().max_bytes;
         let Some(_one) = self.sweeping(true)? else { return Ok(false) };
@@ -47,7 +48,7 @@ impl CheckpointManager {
             return Ok(true);
         }
         let mut sweep = self.everything()?;
-        // A sandboxed command decides how much it writes: for its sake only its own project loses something.
+        // A sandboxed command chooses how much it writes, so only its own project loses checkpoints for it.
         let confined = self.is_confined();
         let spares = |losses: &Losses, one: &Checkpoint| {
             losses.project.workdir != project && (confined || room::is_recent(&one.time))
@@ -64,7 +65,7 @@ impl CheckpointManager {
     }
 }
 
-/// Add to what is to go until `missing` bytes are free. Says whether they are.
+/// Adds removals until `missing` bytes are freed. Returns whether they are.
 pub(crate) fn choose(
     store: &Store,
     sweep: &mut Sweep,
@@ -92,7 +93,7 @@ pub(crate) fn choose(
     Ok(enough)
 }
 
-/// What is to go already.
+/// Planned removals as candidates of the store.
 pub(crate) fn going(losses: &[Losses]) -> Result<Vec<Candidate>, CheckpointError> {
     let mut candidates = Vec::new();
     for one in losses.iter().filter(|one| !one.is_empty()) {
@@ -114,7 +115,7 @@ fn order(losses: &[Losses], spares: &dyn Fn(&Losses, &Checkpoint) -> bool) -> Ve
         let left: Vec<&Checkpoint> =
             one.checkpoints.iter().filter(|line| !one.gone.contains(&line.id)).collect();
         let older = left.split_last().map(|(_, older)| older).unwrap_or_default();
-        // From the newest to the oldest, which is taken from the end.
+        // Newest first; the oldest is taken from the end.
         let queue: Vec<&Checkpoint> =
             older.iter().rev().copied().filter(|line| !line.is_kept() && !spares(one, line)).collect();
         queues.push((project, left.len(), queue));

@@ -1,4 +1,4 @@
-//! What a step changed, in files and lines. What is in a `.git` is nobody's file.
+//! Changes of a step in files and lines. Files in a `.git` are not counted.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use similar::{Algorithm, DiffTag};
 use crate::history::Stats;
 use nono_history::git_of;
 
-/// Lines of larger files are not counted.
+/// Maximum file size for counting lines.
 const COUNTED: u64 = 4 << 20;
-/// After so long a coarser answer is taken: two files may have nothing in common.
+/// Time after which a coarser result is used, since two files may have nothing in common.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Count them.
+/// Counts changes.
 pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
     let mut stats = Stats::default();
     for change in changes.iter().filter(|change| !is_git(&change.path)) {
@@ -34,7 +34,7 @@ pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
     stats
 }
 
-/// Lines that came and went between two contents of a file; none where one of them has no lines or is not kept.
+/// Numbers of lines added and removed between two contents; `None` if one of them is binary or not kept.
 pub(crate) fn between(
     manager: &SnapshotManager,
     old: Option<ContentHash>,
@@ -47,8 +47,8 @@ pub(crate) fn is_git(path: &Path) -> bool {
     git_of(path).is_some()
 }
 
-/// The bytes of one side, nothing being no bytes; `None` for what has no lines. A content that is lost has none either:
-/// a list is no place to say so, and has to be there in spite of it.
+/// Bytes of one side, empty for a missing file; `None` for binary content. A lost content is `None` too: damage must
+/// not prevent a list.
 fn text(manager: &SnapshotManager, hash: Option<ContentHash>) -> Option<Vec<u8>> {
     let Some(hash) = hash else { return Some(Vec::new()) };
     manager.content(hash, COUNTED).ok().flatten().filter(|bytes| !bytes.contains(&0))

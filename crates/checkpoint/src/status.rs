@@ -1,4 +1,4 @@
-//! What there is, at a glance: nothing is walked or counted but the list of projects.
+//! Status of all projects, from their list alone: no tree is walked and no size counted.
 
 use crate::error::CheckpointError;
 use crate::history::{DAMAGED, History};
@@ -12,7 +12,7 @@ impl CheckpointManager {
         Usage::new(self.host())
     }
 
-    /// All projects, and how much room they take: what is known of it, or where nothing is, all that is there.
+    /// Status of all projects, with the last known size; without one, the size of everything in the store.
     pub fn status(&self) -> Result<Status, CheckpointError> {
         let mut status = Status {
             enabled: self.config().enabled,
@@ -23,7 +23,7 @@ impl CheckpointManager {
             if dir.join(DAMAGED).exists() {
                 let damaged = dir.join(DAMAGED);
                 let what =
-                    "names, pins and reasons of its project may be lost: it was damaged, and set aside";
+                    "names, pins and reasons of its project may be lost: it was damaged, and moved aside";
                 status.problems.push(format!("{}: {what}", damaged.display()));
             }
             match project(&dir) {
@@ -33,7 +33,7 @@ impl CheckpointManager {
             }
         }
         status.projects.sort_by(|a, b| (&b.last_touch, &a.workdir).cmp(&(&a.last_touch, &b.workdir)));
-        // One that is gone needs no protection any more.
+        // A folder that is gone needs no protection.
         let notes = unprotected::without_project(self.host()).into_iter();
         status.unprotected = notes.filter(|note| note.dir.is_dir()).collect();
         for legacy in self.legacy()? {

@@ -1,9 +1,8 @@
-//! Turns of agents whose every hook is a process of its own: `turns/<digest>.json` below nono's state, one file for each
-//! conversation, locked while it is read and written.
+//! Current turns of agents whose every hook is a separate process: `turns/<digest>.json` below nono's state, one file
+//! for each conversation, locked while it is read and written.
 //!
-//! Which checkpoint belongs to which turn is in the project's history; here is only which turn it is. A file that is
-//! damaged or gone begins anew, with ids that were never used before: an id that came again would seem to have its
-//! checkpoint already.
+//! The project's history links turns to checkpoints; here is only the current turn. A damaged or missing file is
+//! started anew, with ids that were never used before: a repeated id would seem to have its checkpoint already.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,18 +19,18 @@ use crate::json;
 use crate::origin::{Origin, bounded};
 use crate::project::hex;
 
-/// The conversation, as it stands.
+/// State of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnState {
     pub agent: String,
     pub session: String,
-    /// The agent's id of the turn, or our count of its prompts.
+    /// Id of the turn by the agent, or made from the number of prompts.
     pub turn: String,
     pub prompts: u64,
-    /// The first words of what the person said in it.
+    /// First words of the user's prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What makes our own ids of turns different from those of a file that was lost.
+    /// Random part of generated ids, which differ from those of a lost file.
     #[serde(default)]
     tag: String,
 }
@@ -40,15 +39,15 @@ pub struct TurnState {
 #[derive(Debug)]
 pub struct Turn {
     pub id: String,
-    /// The first words of what the person said in it.
+    /// First words of the user's prompt.
     pub prompt: Option<String>,
-    /// It begins with this hook.
+    /// Whether it begins with this hook.
     pub fresh: bool,
-    /// What was known of the conversation could not be read, and was begun anew.
+    /// Error of an unreadable state, which was started anew.
     pub damaged: Option<CheckpointError>,
 }
 
-/// The turns of all conversations.
+/// Turns of all conversations.
 #[derive(Clone, Debug)]
 pub struct Turns {
     dir: PathBuf,
@@ -59,12 +58,12 @@ impl Turns {
         Turns { dir: dir(state_dir) }
     }
 
-    /// A person spoke: a turn begins, with the agent's id if it gives one that is new.
+    /// Begins a turn for a prompt of the user, with the agent's id if it gives a new one.
     pub fn prompt(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
         self.turn(origin, true)
     }
 
-    /// The turn of a later hook. One with an id of its own that was not seen begins it.
+    /// Turn of a later hook. An unknown id of the agent begins a new turn.
     pub fn current(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
         self.turn(origin, false)
     }
@@ -95,7 +94,7 @@ impl Turns {
         Ok(Turn { id: state.turn, prompt: state.prompt, fresh, damaged })
     }
 
-    /// Held while the turn of any conversation is looked up, which takes a moment.
+    /// Locks the turns of all conversations for a short lookup.
     fn lock(&self) -> Result<File, CheckpointError> {
         let path = self.dir.join("lock");
         let open =
@@ -112,7 +111,7 @@ fn dir(state_dir: &Path) -> PathBuf {
 
 fn file_name(agent: &str, session: &str) -> String {
     let mut digest = Sha256::new();
-    // With its length, so that no two pairs read the same.
+    // With its length, so that different pairs have different digests.
     digest.update((agent.len() as u64).to_le_bytes());
     digest.update(agent);
     digest.update(session);
@@ -126,7 +125,7 @@ fn tag() -> Result<String, CheckpointError> {
     Ok(hex(&bytes))
 }
 
-/// Remove what is known of conversations that were silent for so long; how many.
+/// Removes the states of conversations that were idle for that long, and returns their number.
 pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointError> {
     let dir = dir(state_dir);
     let entries = match std::fs::read_dir(&dir) {
@@ -144,7 +143,7 @@ pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointEr
         }
         let changed =
             entry.metadata().and_then(|data| data.modified()).map_err(CheckpointError::io(&path))?;
-        // One from the future is not old.
+        // A time in the future is not old.
         if now.duration_since(changed).is_ok_and(|age| age > older_than) {
             file::remove(&path).map_err(CheckpointError::io(&path))?;
             removed += 1;

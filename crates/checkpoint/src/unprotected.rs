@@ -1,5 +1,5 @@
-//! What could not be protected, until it is again: `unprotected.json` in a project's folder, or beside all projects for
-//! a folder that has none.
+//! Failed checkpoints, until one succeeds: `unprotected.json` in a project's folder, or beside all projects for a
+//! folder that has none.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use crate::manager::Host;
 use crate::project;
 
 const FILE: &str = "unprotected.json";
-/// So many folders without a project are remembered.
+/// Maximum number of folders without a project that are kept.
 const FOLDERS: usize = 50;
 
-/// Why the last attempt failed.
+/// Failure of the last attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unprotected {
     /// ISO 8601, UTC.
     pub time: String,
     #[serde(with = "nono_sys::path_serde")]
     pub dir: PathBuf,
-    /// Names of files may be in it: escape before a terminal sees it.
+    /// Reason. It may contain file names: escape it before printing.
     pub why: String,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn note(host: &Host, dir: &Path, error: &CheckpointError) -> Result<(
     save(host, all)
 }
 
-/// A checkpoint was taken, or was not needed.
+/// Clears the failure, after a checkpoint was taken or was not needed.
 pub(crate) fn clear(host: &Host, folder: &Folder) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
     if path.exists() {
@@ -60,17 +60,18 @@ pub(crate) fn clear(host: &Host, folder: &Folder) -> Result<(), CheckpointError>
     Ok(())
 }
 
-/// Of a project's folder.
+/// Failure of a project, by its folder in `projects/`.
 pub fn of_project(folder: &Path) -> Option<Unprotected> {
     json::load(&folder.join(FILE)).ok().flatten()
 }
 
-/// Of folders that have no project.
+/// Failures of folders that have no project.
 pub fn without_project(host: &Host) -> Vec<Unprotected> {
     others(host).into_values().collect()
 }
 
-/// A note that cannot be read says nothing any more, and must not be in the way of the next one.
+/// Stored failures of folders without a project. An unreadable file counts as empty, so that the next failure can be
+/// stored.
 fn others(host: &Host) -> BTreeMap<PathBuf, Unprotected> {
     let all: Option<Vec<Unprotected>> = json::load(&host.state_dir.join(FILE)).ok().flatten();
     all.unwrap_or_default().into_iter().map(|note| (note.dir.clone(), note)).collect()

@@ -1,7 +1,7 @@
-//! How much room checkpoints take: the part of the store's ledger that is theirs.
+//! Disk usage of checkpoints: their part of the store's ledger.
 //!
-//! The number is exact at the last count, and grows by what each checkpoint writes since, so it is never too small.
-//! Counting looks at everything that snapshots name, so it is done by sweeps and before a checkpoint is refused.
+//! The size is exact at the last count, and grows by what each checkpoint writes since, so it is never too small.
+//! Counting reads everything that snapshots reference, so it is done by sweeps and before a checkpoint is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +12,18 @@ use nono_sys::fs::disk_bytes;
 use crate::error::CheckpointError;
 use crate::manager::Host;
 
-/// Folders beside the store that count.
+/// Folders beside the store that hold sessions and projects.
 const BESIDE: [&str; 2] = ["rollbacks", "projects"];
 
-/// The room that checkpoints take.
+/// Disk usage of checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub bytes: u64,
-    /// As it was counted, and nothing was written since.
+    /// Whether the size is exact: nothing was written since it was counted.
     pub exact: bool,
 }
 
-/// The room of one state folder.
+/// Disk usage of one state folder.
 #[derive(Clone, Debug)]
 pub struct Usage {
     projects: PathBuf,
@@ -35,7 +35,7 @@ impl Usage {
         Usage { projects: host.state_dir.join("projects"), store: host.state_dir.join("store") }
     }
 
-    /// Limits for what checkpoints write, with `max` bytes for all of them; 0 is no limit.
+    /// Quota for what checkpoints write, with `max` bytes for all of them; 0 is no limit.
     pub fn quota(&self, max: u64) -> Quota {
         Quota {
             owner: Owner::Checkpoint,
@@ -45,12 +45,12 @@ impl Usage {
         }
     }
 
-    /// The store, with these limits.
+    /// Opens the store with this quota.
     pub(crate) fn open(&self, max: u64) -> Result<Store, CheckpointError> {
         Ok(Store::open(&self.store).map_err(SnapshotError::from)?.with_quota(self.quota(max)))
     }
 
-    /// What is known without counting; nothing where nothing is.
+    /// Last known size, without counting; `None` if there is none.
     pub fn known(&self) -> Option<Taken> {
         if !self.store.is_dir() {
             return None;
@@ -59,7 +59,7 @@ impl Usage {
         Some(Taken { bytes: balance.checkpoints, exact: balance.checkpoints_exact })
     }
 
-    /// Count exactly: what only checkpoints reach in the store, and their own folders. Waits for no writer.
+    /// Counts exactly what only checkpoints reference in the store, and their own folders. Waits for no writer.
     pub fn count(&self) -> Result<u64, CheckpointError> {
         let beside = bytes(&self.projects)?;
         if !self.store.is_dir() {
@@ -73,7 +73,7 @@ impl Usage {
         Ok(now.checkpoints)
     }
 
-    /// Whether a session of the store, by its folder, is one of checkpoints.
+    /// Predicate for sessions of the store, by their folder: whether they belong to checkpoints.
     pub(crate) fn is_mine(&self) -> impl Fn(&Path) -> bool + use<> {
         // Sessions are named by their real paths.
         let projects = self.projects.canonicalize().unwrap_or_else(|_| self.projects.clone());
@@ -86,7 +86,7 @@ impl Usage {
     }
 }
 
-/// As `du` counts.
+/// Size of a path, as `du` counts.
 pub(crate) fn bytes(path: &Path) -> Result<u64, CheckpointError> {
     disk_bytes(path).map_err(|(path, source)| CheckpointError::Io { path, source })
 }

@@ -1,5 +1,5 @@
-//! Checking: every byte of the store once, then each checkpoint of each project. What is damaged is named by checkpoint
-//! and path; everything else can be restored all the same.
+//! Verification: every byte of the store once, then each checkpoint of each project. Damage is reported by checkpoint
+//! and path; everything else can still be restored.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::history::Checkpoint;
 use crate::manager::CheckpointManager;
 use crate::manager::open::Bounds;
 
-/// What a check found.
+/// Result of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub projects: u64,
@@ -22,16 +22,16 @@ pub struct Verified {
     pub bytes: u64,
     /// Checkpoints that cannot be restored as a whole.
     pub lost: Vec<Lost>,
-    /// What else is wrong, of the store and of projects. There are names of files in it: escape before a terminal sees it.
+    /// Other problems of the store and of projects. They contain file names: escape them before printing.
     pub problems: Vec<String>,
 }
 
-/// What is lost of one checkpoint.
+/// Losses of one checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
-    /// A directory stands for all that was in it.
+    /// Lost paths; a directory stands for everything in it.
     pub paths: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Verified {
 }
 
 impl CheckpointManager {
-    /// Check the store, and the project of this path; without one, all projects.
+    /// Verifies the store, and the project of this path; without a path, all projects.
     pub fn verify(&self, dir: Option<&Path>) -> Result<Verified, CheckpointError> {
         let dirs = match dir {
             None => self.project_dirs()?,
@@ -78,7 +78,7 @@ impl CheckpointManager {
                 return Err(cancelled());
             }
             let checked = self.verify_project(&dir, &damaged, &mut checks, &mut verified);
-            // One that was removed meanwhile is no problem.
+            // A project that was removed meanwhile is not a problem.
             if let Err(error) = checked.or_else(|error| if dir.exists() { Err(error) } else { Ok(()) }) {
                 verified.problems.push(format!("{}: {error}", dir.display()));
             }
@@ -131,7 +131,7 @@ impl CheckpointManager {
     }
 }
 
-/// Half a check says nothing.
+/// Error for a cancelled verification, whose partial result is useless.
 fn cancelled() -> CheckpointError {
     SnapshotError::from(CaptureError::Cancelled).into()
 }

@@ -1,9 +1,9 @@
-//! Work of agents, call by call: `work.ndjson` in a project's folder, one line for each call that changed something.
+//! Record of agents' work: `work.ndjson` in a project's folder, one entry for each call that changed something.
 //!
-//! A line has the states of the project before and after the call, which are marks (`marks`) or checkpoints, and
-//! the paths that differ between them. Of calls of one turn that follow each other without anybody else's doing between
-//! them, only the first and the last state are kept: these are the turn's spans, by which it is taken back alone. A
-//! line that was lost or cut by a loss of power tells nothing; the others do.
+//! An entry has the states of the project before and after the call, which are marks (`marks`) or checkpoints, and the
+//! paths that differ between them. For successive calls of one turn without changes by others between them, only the
+//! first and the last state are kept: these are the turn's spans, which are used to undo it alone. An entry that was
+//! lost or cut off by a power loss is skipped.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -20,11 +20,11 @@ use crate::folder::Folder;
 use crate::history::{History, TurnLink};
 
 const FILE: &str = "work.ndjson";
-/// Maximum number of paths of one line.
+/// Maximum number of paths in one entry.
 const PATHS: usize = 1000;
-/// Maximum number of lines that are kept.
+/// Maximum number of entries kept.
 const LINES: usize = 2000;
-/// Maximum number of lines whose states are kept.
+/// Maximum number of entries whose states are kept.
 const STATES: usize = 400;
 
 /// Name of a turn.
@@ -61,21 +61,21 @@ pub struct Touched {
 /// Record of one call: its turn, its command, and the paths it changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// When it ended. ISO 8601, UTC.
+    /// Time of its end. ISO 8601, UTC.
     pub time: String,
     #[serde(flatten)]
     pub turn: TurnKey,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Reason of its checkpoint: `before terminal: rm -r src`. Somebody's words: escape before a terminal sees it.
+    /// Reason of its checkpoint: `before terminal: rm -r src`. Untrusted text: escape it before printing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of calls under way, of which nobody can tell which one it was.
+    /// Number of concurrent calls, any of which may be the author.
     pub at_once: usize,
     pub(crate) from: SnapshotId,
     pub(crate) to: SnapshotId,
     pub paths: Vec<Touched>,
-    /// Number of paths beyond those.
+    /// Number of further paths.
     #[serde(default)]
     pub more: u64,
 }
@@ -108,19 +108,19 @@ impl CallRecord {
         CallRecord { time: nono_sys::time::now_iso(), turn, tool, reason, at_once, from, to, paths, more }
     }
 
-    /// Whether it goes on exactly where another line of the same turn ended, so that the state between them can go. Never where
-    /// one of them leaves paths unnamed: only the states know those.
+    /// Whether it continues exactly where another entry of the same turn ended, so that the state between them can be
+    /// dropped. Never if one of them does not list all its paths: only the states have those.
     fn follows(&self, before: &CallRecord) -> bool {
         self.turn == before.turn && self.from == before.to && self.more == 0 && before.more == 0
     }
 }
 
-/// Add a line. For the holder of the project.
+/// Adds an entry. For the holder of the lock.
 pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
     let damaged =
         |error: serde_json::Error| CheckpointError::Damaged { path: path.clone(), what: error.to_string() };
-    // Behind the half of a line that a kill may have left.
+    // Separates the entry from an incomplete line that a killed process may have left.
     let mut text = vec![b'\n'];
     serde_json::to_writer(&mut text, line).map_err(damaged)?;
     text.push(b'\n');
@@ -129,7 +129,7 @@ pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointEr
     open.map(|_| ()).and(written).map_err(CheckpointError::io(&path))
 }
 
-/// All lines that can be read, oldest first.
+/// All readable entries, oldest first.
 pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>, CheckpointError> {
     let path = dir.join(FILE);
     let bytes = match file::read(&path) {
@@ -139,7 +139,7 @@ pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>, CheckpointError> {
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
-/// Forget what is older than the history, and say which states the rest needs.
+/// Drops entries older than the history, and returns the states that the rest needs.
 pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<SnapshotId>, CheckpointError> {
     let mut lines = load(&folder.dir)?;
     let all = lines.len();
@@ -164,7 +164,7 @@ fn save(folder: &Folder, lines: &[CallRecord]) -> Result<(), CheckpointError> {
     file::replace(&path, &text, Sync::No).map_err(CheckpointError::io(&path))
 }
 
-/// Take a path, and everything below it, out of all lines.
+/// Removes a path, and everything below it, from all entries.
 pub(crate) fn forget(folder: &Folder, path: &Path) -> Result<(), CheckpointError> {
     let mut lines = load(&folder.dir)?;
     let before = lines.clone();
@@ -174,7 +174,7 @@ pub(crate) fn forget(folder: &Folder, path: &Path) -> Result<(), CheckpointError
     if lines == before { Ok(()) } else { save(folder, &lines) }
 }
 
-/// States that lead back from these lines: not those in the middle of a span.
+/// States needed to undo these entries, without those in the middle of a span.
 fn needed(lines: &[CallRecord], is_wanted: impl Fn(&CallRecord) -> bool) -> HashSet<SnapshotId> {
     let mut needed = HashSet::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_wanted(line)) {
@@ -189,7 +189,7 @@ fn needed(lines: &[CallRecord], is_wanted: impl Fn(&CallRecord) -> bool) -> Hash
     needed
 }
 
-/// The spans of a turn, oldest first.
+/// Spans of a turn, oldest first.
 pub(crate) fn spans(lines: &[CallRecord], link: &TurnLink) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for line in lines.iter().filter(|line| line.turn.is(link)) {
@@ -225,7 +225,7 @@ mod tests {
     fn states_between_calls_of_one_turn_are_not_needed() {
         let all = |_: &CallRecord| true;
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("a", 1, 2), line("a", 2, 3)], all)), [0, 3]);
-        // Another turn, or somebody else, worked between them.
+        // Another turn, or another process, worked between them.
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("b", 1, 2), line("a", 2, 3)], all)), [0, 1, 2, 3]);
         assert_eq!(numbers(&needed(&[line("a", 0, 1), line("a", 5, 6)], all)), [0, 1, 5, 6]);
         let forgotten = |line: &CallRecord| line.turn.turn.as_deref() == Some("b");

@@ -1,10 +1,10 @@
-//! What a grant allows and where it came from.
+//! Access modes of a grant, and the source that asked for it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What may be done with a path.
+/// Access that a grant gives on a path.
 ///
 /// `Read` includes listing and executing; `Write` includes creating, removing and renaming, but not reading back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl fmt::Display for AccessMode {
     }
 }
 
-/// Who asked for a grant, so that `why` and `--dry-run` can say so.
+/// Source of a grant, named by `why` and `--dry-run`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilitySource {
@@ -58,7 +58,7 @@ pub enum CapabilitySource {
     Group(String),
     /// The profile of that name.
     Profile(String),
-    /// A credential that the filtering proxy puts in for the command, by name.
+    /// A credential that the filtering proxy inserts for the command, by name.
     Credential(String),
     /// nono itself: the command's own file, the session folder.
     System,

@@ -1,5 +1,5 @@
-//! Addresses that are closed although a name that leads there is open: this machine, its neighbours, and the services of
-//! a cloud that hand out credentials. Only a rule that names the very address opens one.
+//! Classes of addresses that stay closed even when an open name resolves to them: loopback, private networks, and cloud
+//! metadata services. Only a rule that names the address itself opens one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::hosts::{Host, HostName, HostRule, Hosts};
 
-/// Why an address is closed.
+/// Class of a closed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressClass {
     Loopback,
     Private,
     LinkLocal,
-    /// Where machines of a cloud get their credentials.
+    /// Metadata service, from which cloud machines get their credentials.
     Metadata,
-    /// Not an address of one machine in the internet.
+    /// Not a unicast address of the public internet.
     Special,
 }
 
@@ -29,7 +29,7 @@ impl AddressClass {
         AddressClass::Special,
     ];
 
-    /// As in "a … address".
+    /// Adjective for messages, as in "a … address".
     pub fn word(self) -> &'static str {
         match self {
             AddressClass::Loopback => "loopback",
@@ -47,7 +47,7 @@ const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
 const METADATA_NAMES: [&str; 4] =
     ["metadata.google.internal", "metadata.goog", "metadata.azure.internal", "instance-data.ec2.internal"];
 
-/// The class of a closed address; `None`: one that any open name may lead to.
+/// Class of a closed address; `None` for one that any open name may resolve to.
 pub fn class_of(address: IpAddr) -> Option<AddressClass> {
     match address {
         IpAddr::V4(address) => class_v4(address),
@@ -55,7 +55,7 @@ pub fn class_of(address: IpAddr) -> Option<AddressClass> {
     }
 }
 
-/// The class that a host is of whatever it leads to.
+/// Class of a host that is known without resolving its name.
 pub fn class_of_host(host: &Host) -> Option<AddressClass> {
     match host {
         Host::Address(address) => class_of(*address),
@@ -68,7 +68,7 @@ pub fn class_of_host(host: &Host) -> Option<AddressClass> {
 pub fn opens_class(rule: &HostRule, host: &Host, class: AddressClass) -> bool {
     match (&rule.hosts, host) {
         (Hosts::One(Host::Address(_)), Host::Address(_)) => true,
-        // By its name this machine can be meant, and nothing else.
+        // A name alone can only stand for loopback (`localhost`).
         (_, Host::Name(_)) => class == AddressClass::Loopback,
         _ => false,
     }
@@ -105,7 +105,7 @@ fn class_v6(address: Ipv6Addr) -> Option<AddressClass> {
         _ if inside(address).is_some() => inside(address).and_then(class_v4).unwrap_or(AddressClass::Special),
         (0xfc00..=0xfdff | 0xfec0..=0xfeff, _) => AddressClass::Private,
         (0xfe80..=0xfebf, _) => AddressClass::LinkLocal,
-        // Documentation, and below 2001: tunnels whose far end cannot be told, and other protocols' own.
+        // Documentation, and below 2001: tunnels whose far end is unknown, and other protocols' own.
         (0x2001, 0..=0x01ff | 0x0db8) | (0x3fff, 0..=0x0fff) => AddressClass::Special,
         (0x2000..=0x3fff, _) => return None,
         // Nothing else belongs to the public internet.
@@ -118,7 +118,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, d)
 }
 
-/// Translated (NAT64): where a network has only IPv6, names lead to such addresses, and are what is inside of them.
+/// IPv4 address inside a NAT64 address. In an IPv6-only network names resolve to these, so the inner address decides.
 fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
@@ -126,7 +126,7 @@ fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Mapped and 6to4: closed whatever is inside, since no name needs them.
+/// IPv4 address inside a mapped or 6to4 address. These are closed whatever is inside, since no name needs them.
 fn inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x2002, high, low, ..] => Some(v4(high, low)),

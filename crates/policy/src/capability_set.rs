@@ -1,4 +1,4 @@
-//! Grants put together by a program rather than by flags and profiles.
+//! Capability sets: grants collected by a program rather than by flags and profiles.
 //!
 //! A set holds exactly what was added: no groups, no protected paths, no home folder. Each path is resolved once,
 //! when it is added, against the working directory of the process; a leading `~` is an ordinary character.
@@ -25,7 +25,7 @@ use crate::resolved::{
 pub(crate) use merge::merge_grants;
 pub use platform_rule::PlatformRuleError;
 
-/// What a process may do.
+/// Set of grants for a process.
 ///
 /// ```
 /// use nono_policy::{AccessMode, CapabilitySet};
@@ -126,7 +126,7 @@ impl CapabilitySet {
         self.deny(path)
     }
 
-    /// Keeps closed what was closed inside the grants of another set.
+    /// Adds a path that was closed inside the grants of another set.
     pub(crate) fn restore_closed(&mut self, closed: ClosedPath) {
         self.deny.push(closed);
     }
@@ -215,18 +215,18 @@ impl CapabilitySet {
         !climbs && self.fs.iter().any(|grant| !grant.is_file && path.starts_with(&grant.resolved))
     }
 
-    /// Joins what one source asked for on the same path, and drops what adds nothing. What is enforced stays as it
-    /// was, and no grant says more than its source asked for, nor is spelled otherwise.
+    /// Joins grants of one source on the same path, and drops grants that add nothing. The enforced access stays the
+    /// same, and no grant shows more access than its source asked for, or another spelling.
     pub fn deduplicate(&mut self) {
         self.fs = merge::deduplicate(std::mem::take(&mut self.fs));
     }
 
-    /// The set in words, one grant a line.
+    /// Text summary of the set, one grant per line.
     pub fn summary(&self) -> String {
         self.summary_with(&self.network_word()).to_string_lossy().into_owned()
     }
 
-    /// The same in full, names that are no text included, with the caller's own word for the network.
+    /// Summary including names that are not UTF-8, with the caller's own text for the network.
     pub fn summary_with(&self, network: &str) -> OsString {
         let mut text = OsString::new();
         if self.fs.is_empty() {
@@ -292,13 +292,13 @@ impl CapabilitySet {
     }
 }
 
-/// In a set every host was asked for by its user.
+/// Host grants of a set; their source is always the user.
 fn hosts_of(network: &NetworkPolicy) -> Vec<HostGrant> {
     let NetworkPolicy::Filtered { hosts, .. } = network else { return Vec::new() };
     hosts.iter().map(|rule| HostGrant { rule: rule.clone(), source: CapabilitySource::User }).collect()
 }
 
-/// Puts a [`CapabilitySet`] together step by step.
+/// Builder of a [`CapabilitySet`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CapabilitySetBuilder {

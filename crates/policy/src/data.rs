@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const EMBEDDED: &str = include_str!("../data/policy.json");
 
-/// What a group is for.
+/// Purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupKind {
@@ -32,69 +32,69 @@ pub struct Group {
     pub read: Vec<String>,
     #[serde(default)]
     pub write: Vec<String>,
-    /// Read and write.
+    /// Paths to read and write.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// The same, for directories that are made where they are missing: a tool that cannot make its own does not start.
+    /// Directories to read and write that are created when missing: a tool that cannot create them does not start.
     #[serde(default)]
     pub create: Vec<String>,
-    /// What a protected group closes.
+    /// Paths that a protected group closes.
     #[serde(default)]
     pub closed: Vec<String>,
-    /// What a protected group keeps from being written, because it runs later.
+    /// Autorun paths that a protected group keeps from being written.
     #[serde(default)]
     pub held: Vec<String>,
-    /// Directories among what is closed that a program makes at its first start: made where one is granted for writing
-    /// and missing.
+    /// Directories among the closed ones that a program makes at its first start: created where one is granted for
+    /// writing and missing.
     #[serde(default)]
     pub made: Vec<String>,
 }
 
-/// A coding agent: how it is started, and the files that decide what it runs. Where a grant covers those they can be read
-/// inside, and never written.
+/// A coding agent: how it is started, and the files that decide what it runs. Where a grant covers those files they can
+/// be read inside the sandbox, and never written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Its name here, which its profile has too.
+    /// Name of the agent and of its profile.
     pub name: String,
-    /// As its makers call it.
+    /// Display name.
     pub title: String,
-    /// The program it is.
+    /// Name of its program.
     pub program: String,
     #[serde(default)]
     pub start: AgentStart,
-    /// Where it keeps them; a folder that is not there belongs to an agent that is not installed.
+    /// Folders that hold its settings; an agent without any of them is not installed.
     pub folders: Vec<String>,
-    /// Files in these folders, each with the text that says nothing, to stand where one is absent.
+    /// Files in these folders, each with the empty content that stands in for it where it is absent.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Those of the files that it saves its own settings in.
+    /// Files among these in which the agent saves its own settings.
     #[serde(default)]
     pub saves: BTreeMap<String, SavedFile>,
     /// Folders in these folders.
     #[serde(default)]
     pub directories: Vec<String>,
-    /// The like in the folder of a project, as far as it is there.
+    /// Settings in the folder of a project, where they exist.
     #[serde(default)]
     pub project: Vec<String>,
 }
 
-/// How an agent is started inside.
+/// Settings for starting an agent in the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentStart {
-    /// Arguments that come before the person's own.
+    /// Arguments inserted before the user's own.
     pub arguments: Vec<String>,
     pub variables: BTreeMap<String, String>,
-    /// What these two switch off, in words.
+    /// Description of what the arguments and variables switch off.
     pub switches_off: Option<String>,
-    /// The service that its key is for, and the variable the person has it in.
+    /// Service of its API key, and the variable in which the user has the key.
     pub credential: Option<AgentCredential>,
-    /// Variables in which the person names another address of its service.
+    /// Variables in which the user sets another address of its service.
     pub base_urls: Vec<String>,
 }
 
-/// A key that stays outside.
+/// API key that stays outside the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentCredential {
@@ -102,43 +102,44 @@ pub struct AgentCredential {
     pub variable: String,
 }
 
-/// A file that an agent saves its settings in, and acts by. Inside it has a copy that it may write; what it changes there
-/// takes effect outside only where that cannot run or open anything.
+/// A file in which an agent saves its settings and which decides what it runs. Inside the sandbox it has a writable
+/// copy; a change to that takes effect outside only where it cannot run or open anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFile {
-    /// Where it lies outside, where it is not in the agent's folder there.
+    /// Path of the file outside the sandbox, if it is not in the agent's folder there.
     #[serde(default)]
     pub outside_at: Option<String>,
     /// The variable that makes the agent look for it in its folder.
     #[serde(default)]
     pub moved_by: Option<String>,
     pub format: SavedFormat,
-    /// Keys that are saved outside, too: names separated by `/`, with `*` for any one, and everything below them.
+    /// Keys whose changes are saved outside too: names separated by `/`, with `*` for any one, and everything below
+    /// them.
     #[serde(default)]
     pub outward: Vec<String>,
-    /// Keys among these that are not.
+    /// Exceptions from `outward`.
     #[serde(default)]
     pub inward: Vec<String>,
-    /// Keys that are not saved at all: by them nono itself is called.
+    /// Keys that are never saved, because they call nono itself.
     #[serde(default)]
     pub never: Vec<String>,
-    /// Where the agent remembers what it was told about keys.
+    /// Lists in which the agent remembers the user's answers about API keys.
     #[serde(default)]
     pub keys: Option<RememberedKeys>,
 }
 
-/// Lists of keys in a saved file, each key by its end.
+/// Lists of API keys in a saved file, each key by its last characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberedKeys {
     /// Names separated by `/`.
     pub lists: Vec<String>,
-    /// How many characters at the end of a key stand for it.
+    /// Number of last characters that identify a key.
     pub last: usize,
 }
 
-/// How a saved file is written.
+/// Format of a saved file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SavedFormat {
@@ -148,7 +149,7 @@ pub enum SavedFormat {
     Yaml,
 }
 
-/// What stands where a file or folder of an agent is absent.
+/// Stand-in for an absent file or folder of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandIn<'a> {
     File(&'a str),
@@ -161,13 +162,13 @@ pub enum StandIn<'a> {
 pub struct EnvironmentData {
     /// Passed unless a profile denies it.
     pub allow: Vec<String>,
-    /// Never passed and never set.
+    /// Variables that are never passed and never set.
     pub never: Vec<String>,
     /// Passed only when named in full (or when everything is passed).
     pub secret: Vec<String>,
 }
 
-/// Everything the embedded policy says.
+/// Content of the embedded policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyData {
@@ -208,7 +209,7 @@ impl PolicyData {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// What may stand at an absent name among the files of an agent.
+    /// Stand-in for an absent file or folder of an agent, if the name is one of its settings.
     pub fn stand_in(&self, agent: &str, name: &OsStr) -> Option<StandIn<'_>> {
         let agent = self.agents.iter().find(|known| known.name == agent)?;
         let name = name.to_str()?;
@@ -216,13 +217,13 @@ impl PolicyData {
         file.or_else(|| agent.directories.iter().any(|known| known == name).then_some(StandIn::Directory))
     }
 
-    /// How an agent's file of this name is saved, if it saves anything there.
+    /// Rules for saving an agent's file of this name, if it saves anything there.
     pub fn saved_file(&self, agent: &str, name: &OsStr) -> Option<&SavedFile> {
         let agent = self.agents.iter().find(|known| known.name == agent)?;
         agent.saves.get(name.to_str()?)
     }
 
-    /// Whether the group protects what runs later, and not what is secret.
+    /// Whether the group protects autorun files, and not secrets.
     pub fn runs_later(&self, group: &str) -> bool {
         self.group(group).is_some_and(|group| !group.held.is_empty())
     }
@@ -248,7 +249,7 @@ mod tests {
             assert!(!group.description.is_empty(), "{} says nothing", group.name);
             let grants = group.read.len() + group.write.len() + group.allow.len() + group.create.len();
             match group.kind {
-                // Which of the two it is is said with the group's name alone.
+                // The group's name alone decides which of the two it is.
                 GroupKind::Protected => {
                     assert!(
                         grants == 0 && group.closed.is_empty() != group.held.is_empty(),

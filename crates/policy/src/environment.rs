@@ -1,4 +1,4 @@
-//! Which variables reach the command.
+//! Filter of the environment variables that reach the command.
 //!
 //! Names decide, values never do and pass as bytes. The most specific rule wins: a name denied in full, a name
 //! allowed in full, a denied pattern, an allowed pattern; patterns never let through a name that looks like a secret.
@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use crate::data::PolicyData;
 use crate::resolved::EnvironmentRules;
 
-/// Names nono sets itself; what the caller has under them is not passed on.
+/// Prefix of the names that nono sets itself; the caller's values of such names are not passed on.
 pub(crate) const OWN_PREFIX: &str = "NONO_";
 
 /// The environment of the command, sorted by name.
@@ -40,12 +40,12 @@ fn passes(rules: &EnvironmentRules, data: &PolicyData, name: &OsStr) -> bool {
             && (rules.all || (any_match(&rules.allow, name) && !any_match(&data.environment.secret, name))))
 }
 
-/// Whether the loader, a shell or an interpreter would run what the variable says.
+/// Whether the loader, a shell or an interpreter would run what the variable names.
 pub(crate) fn is_never(data: &PolicyData, name: &str) -> bool {
     any_match(&data.environment.never, name)
 }
 
-/// The same for a name that is not text: only its beginning can be compared, and that is what loaders look at.
+/// Like [`is_never`], for a name that is not UTF-8: only its beginning is compared, which is what loaders look at.
 fn is_never_bytes(data: &PolicyData, name: &OsStr) -> bool {
     is_never(data, &name.to_string_lossy()) || name.to_string_lossy().starts_with(OWN_PREFIX)
 }
@@ -58,7 +58,7 @@ fn any_match(list: &[String], name: &str) -> bool {
     list.iter().any(|pattern| matches(pattern, name))
 }
 
-/// A `*` is allowed at the start, at the end, or both; everything else is literal.
+/// Whether a name matches a pattern. A `*` counts at the start, at the end, or both; everything else is literal.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(""), _) => true,

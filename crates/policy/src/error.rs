@@ -1,7 +1,7 @@
-//! Every way in which a policy, a profile, a capability or a saved state can be refused.
+//! Errors of policies, profiles, capability sets and saved states.
 //!
 //! Each variant carries the path or name it is about, so that callers match on variants and never on text.
-//! `hint` gives the flag or command that fixes the case, where there is one; the edge prints it on its own line.
+//! `hint` gives the flag or command that fixes the case, where there is one; the CLI prints it on its own line.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::access::{AccessMode, CapabilitySource};
 use crate::hosts::{HostError, HostRule};
 use crate::request::GrantKind;
 
-/// Why a run was refused before anything started.
+/// Reason why a run was refused before anything started.
 #[derive(Debug, Error)]
 pub enum PolicyError {
     #[error("{} does not exist (granted by {from})", .path.display())]
@@ -56,13 +56,13 @@ pub enum PolicyError {
     #[error("{} is granted but lies in {}, which is denied by {by}", .path.display(), .deny.display())]
     GrantDenied { path: PathBuf, deny: PathBuf, by: CapabilitySource },
     #[error(
-        "{} is denied but does not exist; inside {}, which is granted, nothing could keep the name closed once \
-         somebody creates it", .path.display(), .grant.display()
+        "{} is denied but does not exist; nono cannot keep a name closed that is created later inside {}, which is \
+         granted", .path.display(), .grant.display()
     )]
     DenyAbsent { path: PathBuf, grant: PathBuf },
     #[error("{text} needs a home folder, and there is none")]
     NoHome { text: String },
-    #[error("{text}: the variable ${variable} is not known here")]
+    #[error("{text}: unknown variable ${variable}")]
     UnknownVariable { text: String, variable: String },
     #[error("unknown group {name:?}{}", did_you_mean(.nearest.as_ref()))]
     UnknownGroup { name: String, nearest: Option<String> },
@@ -82,7 +82,7 @@ pub enum PolicyError {
     BadHost { profile: String, source: HostError },
     #[error("{} is more than the profile of a project can open (granted by {from})", .path.display())]
     TooBroadForProject { path: PathBuf, from: CapabilitySource },
-    #[error("{} leads to {} by now, which nobody agreed to (granted by {from})", .path.display(), .found.display())]
+    #[error("{} now leads to {}, which you have not agreed to (granted by {from})", .path.display(), .found.display())]
     NotAsAgreed { path: PathBuf, found: PathBuf, from: CapabilitySource },
     #[error(
         "{} is granted by {from} and has {} in it, whose protection is bypassed: that is for your own grants only",
@@ -92,7 +92,7 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// What to type to get past this, if anything.
+    /// Flag or command that fixes the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             PolicyError::ExpectedDirectory { path, access } => {
@@ -102,7 +102,7 @@ impl PolicyError {
                 Some(format!("use {} {}", grant_flag(*access, GrantKind::Directory), path.display()))
             }
             PolicyError::IsSocket { .. } => Some(
-                "--allow-unix-socket opens a socket; whoever listens there acts outside the sandbox"
+                "--allow-unix-socket opens a socket; the process listening there acts outside the sandbox"
                     .to_owned(),
             ),
             PolicyError::LeadsOut { found, from: CapabilitySource::Profile(name), .. } => Some(format!(
@@ -142,9 +142,9 @@ impl PolicyError {
                 Some("drop --block-net, or drop the hosts".to_owned())
             }
             PolicyError::TooBroadForProject { .. } => {
-                Some("name the folders it needs; what is yours to open you open by flags".to_owned())
+                Some("name only the folders it needs, or open this one yourself with a flag".to_owned())
             }
-            PolicyError::NotAsAgreed { .. } => Some("`nono profile trust` shows it, and asks".to_owned()),
+            PolicyError::NotAsAgreed { .. } => Some("run `nono profile trust` to review it".to_owned()),
             PolicyError::BypassForProject { .. } => {
                 Some("--no-project-profile runs without the project's profile".to_owned())
             }
@@ -172,7 +172,7 @@ pub(crate) fn grant_flag(access: AccessMode, kind: GrantKind) -> &'static str {
     }
 }
 
-/// A place in a profile's text, counted from 1, columns in characters.
+/// Position in a profile's text: line and column, counted from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     pub file: PathBuf,
@@ -186,7 +186,7 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Why a profile was refused.
+/// Reason why a profile was refused.
 #[derive(Debug, Error)]
 pub enum ProfileError {
     #[error("profile {} cannot be read: {}", .path.display(), describe(.source))]
@@ -207,7 +207,7 @@ pub enum ProfileError {
     BadValue { at: Position, key: String, value: String, allowed: String },
     #[error("{name:?} is not a profile name: use letters, digits, - and _")]
     BadName { name: String },
-    #[error("profile {} calls itself {name:?}, but its file says {expected:?}", .path.display())]
+    #[error("profile {} has the name {name:?}, but its file name says {expected:?}", .path.display())]
     NameMismatch { path: PathBuf, name: String, expected: String },
     #[error("{} uses the name of the built-in profile {name:?}, which is reserved", .path.display())]
     ReservedName { path: PathBuf, name: String },
@@ -226,7 +226,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// What to type to get past this, if anything.
+    /// Flag or command that fixes the error, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ProfileError::UnknownKey { nearest: Some(nearest), .. } => Some(format!("write {nearest:?}")),
@@ -246,7 +246,7 @@ impl ProfileError {
     }
 }
 
-/// Why a path was not added to a capability set.
+/// Reason why a path was not added to a capability set.
 #[derive(Debug, Error)]
 pub enum CapabilityError {
     #[error("{} does not exist", .path.display())]
@@ -271,7 +271,7 @@ impl CapabilityError {
     }
 }
 
-/// Why a saved sandbox state could not be used.
+/// Reason why a saved sandbox state could not be used.
 #[derive(Debug, Error)]
 pub enum StateError {
     #[error("Invalid JSON: {source}")]

@@ -1,4 +1,4 @@
-//! `~`, `$HOME`, `$WORKDIR` and `$XDG_*` at the start of a path of a profile or group.
+//! Expansion of `~`, `$HOME`, `$WORKDIR` and `$XDG_*` at the start of a path of a profile or group.
 //!
 //! Only the beginning is expanded, and only these names: a profile cannot depend on the rest of the environment.
 //! A relative path is relative to the working directory. An `$XDG_*` folder that is unset or relative has the place
@@ -23,7 +23,7 @@ pub(crate) fn expand(text: &str, host: &HostContext) -> Result<PathBuf, PolicyEr
     Ok(host.absolute(&base.join(rest)))
 }
 
-/// Every place a protected path may have: where the variable points, and where the folder is by default.
+/// Every path that a protected path may stand for: in the folder the variable names, and in the default folder.
 /// Empty without a home folder.
 pub(crate) fn expand_everywhere(text: &str, host: &HostContext) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = expand(text, host).into_iter().collect();

@@ -1,4 +1,4 @@
-//! What resolution has to know about the file system, behind a trait.
+//! Facts about the file system that resolution needs, behind a trait.
 //!
 //! Resolution itself stays pure: it asks [`Facts`] and nothing else, so that tests can hand in a tree that exists
 //! only in memory. [`HostFacts`] is the real one. It never opens a file and never follows a link it was not asked
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use nono_sys::process;
 
-/// Where a path leads once every link in it was followed.
+/// Resolved path: every link followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Canonical and absolute.
@@ -21,7 +21,7 @@ pub struct Found {
     pub kind: FoundKind,
 }
 
-/// What stands at the end of a resolved path.
+/// Kind of file at the end of a resolved path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundKind {
     Directory,
@@ -32,7 +32,7 @@ pub enum FoundKind {
     Other,
 }
 
-/// What a directory entry is, links not followed.
+/// Kind of a directory entry, links not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     Directory,
@@ -49,14 +49,14 @@ pub trait Facts {
     /// The entries of a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, EntryKind)>>;
 
-    /// How many names the file at `path` has.
+    /// Number of hard links of the file at `path`.
     fn hard_links(&self, path: &Path) -> io::Result<u64>;
 
-    /// Where a link says that it leads, as it is written.
+    /// Target of a link, as it is written.
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Whether the link at `path`, whose folder has no link in its path, belongs to the system: no command that this user
-    /// runs can have made it or put it there.
+    /// Whether the link at `path`, whose folder has no link in its path, belongs to the system: no command that this
+    /// user runs can have made it or put it there.
     fn is_system_link(&self, path: &Path) -> bool;
 
     /// Whether the last component of `path` is itself a link; tells a dangling link from a missing name.
@@ -91,7 +91,7 @@ impl Facts for HostFacts {
     }
 
     fn is_system_link(&self, path: &Path) -> bool {
-        // Where root is not known by its number (in a user namespace), the root folder's owner is it.
+        // In a user namespace root may have another number, so the owner of `/` counts as root.
         let Ok(root) = fs::symlink_metadata("/").map(|meta| meta.uid()) else { return false };
         if path.starts_with("/proc") {
             return true;
@@ -111,10 +111,10 @@ impl Facts for HostFacts {
     }
 }
 
-/// In such a folder names can be replaced by their owners only.
+/// Mode bit of a directory in which only the owner of a name can replace it.
 const STICKY: u32 = 0o1000;
 
-/// For root, who owns what its commands make: only where the system itself keeps its links.
+/// Whether the system itself keeps links here. Used for root, which also owns the links its commands make.
 fn is_systems_place(link: &Path) -> bool {
     let Some(dir) = link.parent() else { return false };
     let whole = ["/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/dev", "/sys"];

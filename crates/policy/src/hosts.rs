@@ -1,7 +1,7 @@
 //! Hosts by name or address, and the rules that open them.
 //!
-//! A name is kept in one spelling: lower case, ASCII (IDNA), without a trailing dot. Whatever could mean one host here and
-//! another one elsewhere (octal and hexadecimal addresses, user names, NULs, spaces) is no host at all.
+//! A name is kept in one spelling: lower case, ASCII (IDNA), without a trailing dot. Whatever could mean one host here
+//! and another one elsewhere (octal and hexadecimal addresses, user names, NULs, spaces) is no host at all.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A name in its one spelling.
+/// Host name in canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostName(String);
 
@@ -31,7 +31,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Where a request goes.
+/// Host of a request or rule: a name or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
     Name(HostName),
@@ -48,7 +48,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Why a text names no host.
+/// Reason why a text names no host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?} is not a host: {why}")]
 pub struct HostError {
@@ -63,18 +63,18 @@ impl FromStr for Host {
         let wrong = |why| HostError { text: text.to_owned(), why };
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or_else(|| wrong("a bracket is missing"))?;
-            let address = inner.parse().map_err(|_| wrong("no IPv6 address stands in the brackets"))?;
+            let address = inner.parse().map_err(|_| wrong("the brackets hold no IPv6 address"))?;
             return Ok(Host::Address(IpAddr::V6(address)));
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Host::Address(address));
         }
-        // Both before and after: there are letters that IDNA turns into these.
+        // Checked before and after: IDNA turns some letters into these.
         let odd = |byte: u8| byte <= b' ' || byte == 0x7f || b"@/\\:?#%[]<>^`{|}\"*".contains(&byte);
         if text.bytes().any(odd) {
             return Err(wrong("it has characters that no host name has"));
         }
-        let name = idna::domain_to_ascii(text).map_err(|_| wrong("it is no valid name"))?;
+        let name = idna::domain_to_ascii(text).map_err(|_| wrong("it is not a valid name"))?;
         if name.bytes().any(odd) {
             return Err(wrong("it has characters that no host name has"));
         }
@@ -95,7 +95,7 @@ impl FromStr for Host {
     }
 }
 
-/// What some resolvers take for a part of an address, in any base.
+/// Whether some resolver takes the label for a part of an address, in any base.
 fn is_number(label: &str) -> bool {
     let hex = label.strip_prefix("0x");
     hex.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -107,14 +107,14 @@ fn is_number(label: &str) -> bool {
 #[serde(into = "String", try_from = "String")]
 pub struct HostRule {
     pub hosts: Hosts,
-    /// Every port, if none.
+    /// Port to open; every port, if none.
     pub port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hosts {
     One(Host),
-    /// Every name below, not the name itself.
+    /// Every name below this one, not the name itself.
     Below(HostName),
 }
 
@@ -146,7 +146,7 @@ impl FromStr for HostRule {
         let hosts = match host.strip_prefix("*.") {
             Some(suffix) => match suffix.parse()? {
                 Host::Name(name) => Hosts::Below(name),
-                Host::Address(_) => return Err(wrong("nothing is below an address")),
+                Host::Address(_) => return Err(wrong("an address has no subdomains")),
             },
             None => Hosts::One(host.parse()?),
         };

@@ -1,7 +1,7 @@
 //! Pure policy: capabilities, profiles, groups, resolution and queries.
 //!
 //! A [`RunRequest`] and the [`Facts`] of the host go in, a [`ResolvedPolicy`] comes out. Nothing here enforces
-//! anything, prints anything or reads the environment: the edge hands in what it knows as a [`HostContext`].
+//! anything, prints anything or reads the environment: the caller passes what it knows as a [`HostContext`].
 //! The file system is seen only through [`Facts`], and by [`ProfileStore`] and [`CapabilitySet`], whose whole
 //! purpose is to read a given folder or to resolve a given path.
 

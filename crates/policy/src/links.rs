@@ -1,10 +1,10 @@
-//! Links on the way of a path that a person wrote.
+//! Symbolic links in a path that the user wrote.
 //!
-//! A command that may write a folder can make a link there, or exchange a folder for one, and wait until somebody grants
-//! that path in a later run. So a link that leads out of the folder it stands in widens nothing by itself: the person
-//! agrees to that link with that target, or writes the target. Links that no command can have made are followed without
-//! a word: those of the system (see [`Facts::is_system_link`]), and those that stand directly in the home folder, where a
-//! grant of the whole home lets nobody make a name (`resolve/carve.rs`).
+//! A command that may write a folder can make a link there, or replace a folder by one, and wait until the user grants
+//! that path in a later run. So a link that leads out of its folder widens nothing by itself: the user agrees to that
+//! link with that target, or writes the target. Links that no command can have made are followed without asking: those
+//! of the system (see [`Facts::is_system_link`]), and those directly in the home folder, where even a grant of the
+//! whole home lets no command make a name (`resolve/carve.rs`).
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,31 +20,31 @@ use crate::is_within;
 use crate::profile::MergedProfile;
 use crate::request::{HostContext, RunRequest};
 
-/// Maximum number of links on one way, as the kernel has it.
+/// Maximum number of links in one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 /// A link that leads out of the folder it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Departure {
-    /// Where it stands, without other links.
+    /// Path of the link itself, without other links.
     #[serde(with = "crate::path_serde")]
     pub link: PathBuf,
-    /// Where it leads in the end.
+    /// Path it finally resolves to.
     #[serde(with = "crate::path_serde")]
     pub target: PathBuf,
 }
 
-/// A path as it was followed, link by link.
+/// Result of following a path link by link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
     pub end: PathBuf,
     pub departures: Vec<Departure>,
 }
 
-/// A path that a person wrote, in a flag or in a profile, and that a link leads elsewhere.
+/// A path that the user wrote, in a flag or in a profile, and that a link leads elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedLink {
-    /// As it was written, made absolute.
+    /// Path as written, made absolute.
     pub path: PathBuf,
     pub way: Way,
     pub source: CapabilitySource,
@@ -97,7 +97,7 @@ fn names(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(name).collect()
 }
 
-/// Refuses a path that leads out by a link nobody agreed to. `found` is where it was resolved to.
+/// Refuses a path that leads out by a link the user has not agreed to. `found` is the resolved path.
 pub(crate) fn check(
     facts: &dyn Facts,
     (request, host): (&RunRequest, &HostContext),
@@ -105,14 +105,14 @@ pub(crate) fn check(
     found: &Path,
     source: &CapabilitySource,
 ) -> Result<(), PolicyError> {
-    // What has a link in it resolves to another path; most have none, and cost nothing.
+    // Fast path: a path with a link in it resolves to another path.
     if found == path {
         return Ok(());
     }
     let failed = |source| PolicyError::Resolve { path: original.to_path_buf(), source };
     let way = follow(facts, host.home.as_deref(), path).map_err(failed)?;
     if way.end != found {
-        return Err(failed(io::Error::other("a link in it was changed at this moment")));
+        return Err(failed(io::Error::other("a link in it changed at this moment")));
     }
     match way.departures.into_iter().find(|departure| !request.links.contains(departure)) {
         None => Ok(()),
@@ -125,8 +125,8 @@ pub(crate) fn check(
     }
 }
 
-/// Every path of a request and its profile that leads out by a link, whether somebody agreed to it or not. What cannot be
-/// followed is left out: resolution says why.
+/// Every path of a request and its profile that leads out by a link, agreed to or not. A path that cannot be followed
+/// is left out: resolution reports the reason.
 pub fn typed(
     request: &RunRequest,
     host: &HostContext,
@@ -139,7 +139,7 @@ pub fn typed(
     let files = &profile.filesystem;
     let entries = files.grants.iter().map(|grant| &grant.at);
     let entries = entries.chain(&files.unix_socket).chain(&files.bypass_protection);
-    // What is exact was agreed to with its target.
+    // The user agreed to exact paths together with their targets.
     let entries = entries.filter(|entry| !entry.exact).filter_map(|entry| {
         let path = crate::expand::expand(&entry.path, host).ok()?;
         Some((path, CapabilitySource::Profile(entry.profile.clone())))

@@ -1,4 +1,4 @@
-//! Would this be allowed? The answer the kernel will give, with the reason and the flag that changes it.
+//! Queries for one path: the answer the kernel will give, with the reason and the flag that changes it.
 //!
 //! Rules add up along a path as they do in Landlock; file rules count for exactly one file, and a listing rule
 //! opens the directory itself and nothing in it. Making a new name needs writing through a directory rule.
@@ -40,7 +40,7 @@ pub enum QueryResult {
     },
     Denied {
         reason: DeniedReason,
-        /// The grant that comes nearest: the deepest one above the path, if any.
+        /// The nearest grant: the deepest one above the path, if any.
         closest: Option<FsCapability>,
         suggestion: Option<Suggestion>,
     },
@@ -52,7 +52,7 @@ impl QueryResult {
     }
 }
 
-/// Why a path is closed.
+/// Reason why a path is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum DeniedReason {
@@ -68,7 +68,7 @@ pub enum DeniedReason {
         source: CapabilitySource,
     },
     NonoState,
-    /// What an agent is told by cannot be written from inside.
+    /// Settings of an agent, which cannot be written inside the sandbox.
     AgentSettings {
         agent: String,
     },
@@ -80,7 +80,7 @@ pub enum DeniedReason {
 }
 
 impl DeniedReason {
-    /// In words, for records.
+    /// Short text, for records.
     pub fn words(&self) -> String {
         match self {
             DeniedReason::NotGranted => "not granted".to_owned(),
@@ -177,7 +177,7 @@ fn effective(policy: &ResolvedPolicy, target: &Target) -> Option<AccessMode> {
     policy.rules.iter().filter_map(|rule| gives(rule, target)).reduce(AccessMode::union)
 }
 
-/// What one rule gives on the target.
+/// Access that one rule gives on the target.
 fn gives(rule: &Rule, target: &Target) -> Option<AccessMode> {
     let at = rule.path == target.path;
     match rule.access {
@@ -246,12 +246,12 @@ fn suggestion(
     want: AccessMode,
     reason: &DeniedReason,
 ) -> Option<Suggestion> {
-    // What is not there is not opened by a grant; only making it is, in a folder that is there and not the root.
+    // A grant cannot open a missing path. It can only allow creating it, in an existing folder other than the root.
     let makeable = want == AccessMode::Write && target.grantable != Path::new("/");
     if !target.exists && !makeable && !target.hidden {
         return None;
     }
-    // Of what cannot be looked at nobody can tell what it is: it is named, and not the folder around it.
+    // The kind of a path that cannot be looked up is unknown: suggest the path itself, not its folder.
     let by_name = target.hidden && !target.exists;
     let is_file = by_name || (target.exists && !target.is_dir);
     let kind = if is_file { GrantKind::File } else { GrantKind::Directory };
@@ -354,8 +354,8 @@ mod tests {
         assert!(flags(&policy, "/h/.nono/store", Read).is_empty());
     }
 
-    /// A folder is proposed where it is what was refused, or where something is to be made in it; never one that holds
-    /// a home or a part of the system.
+    /// A folder is suggested if it was refused itself, or if something is to be created in it; never one that holds a
+    /// home or a part of the system.
     #[test]
     fn suggestions_never_open_more_than_was_refused() {
         let policy = resolved(&dir(".", Read));

@@ -1,4 +1,4 @@
-//! Everything the edge hands in for one run: what was asked for, and what the host is.
+//! Inputs of one resolution: the request of a run, and the host it runs on.
 //!
 //! Nothing here was checked or resolved yet. Relative paths are relative to [`HostContext::cwd`]; no path of a
 //! request is expanded (a shell did that already), only those of profiles and groups are.
@@ -34,14 +34,14 @@ pub enum EnvRequest {
     Set(String, String),
 }
 
-/// Which profile was asked for.
+/// Reference to a profile: a name or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileRef {
     Name(String),
     File(PathBuf),
 }
 
-/// What one run asks for.
+/// Request of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRequest {
     pub grants: Vec<GrantRequest>,
@@ -50,28 +50,28 @@ pub struct RunRequest {
     pub unix_sockets: Vec<PathBuf>,
     /// `None`: as the profile says, else blocked.
     pub network: Option<NetworkPolicy>,
-    /// Hosts to open through the filtering proxy, with who asks for each; added to the profile's.
+    /// Hosts to open through the filtering proxy, each with its source; added to the profile's.
     pub hosts: Vec<HostGrant>,
     pub env: Vec<EnvRequest>,
     pub env_all: bool,
     pub profile: Option<ProfileRef>,
     /// More profiles to build on, beside those the profile names.
     pub extends: Vec<String>,
-    /// What profiles that the project carries add to all that.
+    /// Additions by the profiles of projects.
     pub projects: Vec<ProjectOverlay>,
     pub limits: Limits,
     pub allow_cwd: bool,
-    /// Links on the way of paths that lead out of their folder, and that a person agreed to.
+    /// Links that lead out of their folder and that the user agreed to.
     pub links: Vec<Departure>,
     /// The file the command was found in.
     pub program: Option<PathBuf>,
     pub name: Option<String>,
 }
 
-/// What the host is, as far as the policy depends on it.
+/// Properties of the host that the policy depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostContext {
-    /// Absolute; the directory the command starts in.
+    /// Directory the command starts in; absolute.
     pub cwd: PathBuf,
     pub home: Option<PathBuf>,
     pub xdg_config: Option<PathBuf>,
@@ -87,10 +87,10 @@ pub struct HostContext {
     pub binary: Option<PathBuf>,
     /// The folder of this session: readable, its `tmp` writable.
     pub session_dir: Option<PathBuf>,
-    /// Folders of agents that are not where they usually are, as their variables say: (agent, folder).
+    /// Folders of agents that a variable moved from their usual place: (agent, folder).
     pub agent_folders: Vec<(String, PathBuf)>,
-    /// Mounts can hold a path closed here. Without them nono's binary has to be carved out of a grant around it, which
-    /// keeps new names out of its folders.
+    /// Whether mounts can keep a path closed here. Without them nono's binary has to be carved out of a grant around
+    /// it, which keeps new names out of its folders.
     pub can_mask: bool,
 }
 
@@ -106,8 +106,8 @@ impl HostContext {
     }
 }
 
-/// Absolute, and nothing in it that taking it apart and putting it together again would change. Most paths are, and
-/// taking hundreds of them apart shows in the time of a run.
+/// Whether a path is absolute and already normal. Most are, and normalising hundreds of them is noticeable in the time
+/// of a run.
 fn is_normal(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     bytes.first() == Some(&b'/')

@@ -1,4 +1,4 @@
-//! From a request and the facts of a host to the policy that is enforced.
+//! Resolution of a request on a host to the policy that is enforced.
 //!
 //! The order matters: first what must stay closed, then what is granted (each path resolved once), then the check of
 //! one against the other, and last the rules, carved where a closed path lies inside a grant. Every contradiction
@@ -29,7 +29,7 @@ use crate::resolved::{Note, ResolvedPolicy};
 use closed::Closures;
 use locate::Locator;
 
-/// What every step of one resolution looks at.
+/// Inputs shared by all steps of one resolution.
 struct Inputs<'a> {
     request: &'a RunRequest,
     host: &'a HostContext,
@@ -83,7 +83,8 @@ pub fn resolve(
     })
 }
 
-/// A second name of a closed file may lie where it is granted, and nothing short of a search of the disk would tell.
+/// Note for a closed file with several hard links: another name may be granted, and only a search of the disk could
+/// tell.
 fn hard_links(facts: &dyn Facts, closed: &crate::resolved::ClosedPath) -> Option<Note> {
     if closed.kind != crate::resolved::PathKind::File {
         return None;

@@ -1,8 +1,8 @@
-//! The outcome of resolution: a value that says everything the sandbox has to enforce.
+//! Result of resolution: everything the sandbox has to enforce.
 //!
-//! Two views of the same thing stand side by side. `grants` is what people asked for and what they are shown;
-//! `rules` is what the kernel is told after protected and denied paths were carved out of the grants.
-//! Nothing here touches the file system.
+//! It has two views of the same access. `grants` is what was asked for, and what is shown to the user; `rules` is what
+//! the kernel enforces after protected and denied paths were carved out of the grants. Nothing here touches the file
+//! system.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct FsCapability {
     pub source: CapabilitySource,
 }
 
-/// What one kernel rule gives on a path and everything below it.
+/// Access that one kernel rule gives on a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleAccess {
@@ -47,7 +47,7 @@ pub struct Rule {
     pub grant: usize,
 }
 
-/// Why a path is closed although a grant covers it.
+/// Reason why a path is closed although a grant covers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClosedBy {
@@ -57,22 +57,22 @@ pub enum ClosedBy {
     Protected(String),
     /// nono's own state, configuration or binary; never grantable.
     Nono,
-    /// What this agent is told by: its settings, hooks, commands. Never writable.
+    /// Settings, hooks or commands of this agent. Never writable.
     Agent(String),
 }
 
-/// What stands at a closed path now.
+/// Kind of file at a closed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PathKind {
     Directory,
     File,
-    /// A link on the way to a path that is held; its target is judged on its own.
+    /// A link in the path of a write-protected file; its target is judged on its own.
     Link,
     Absent,
 }
 
-/// How a closed path inside a grant is kept closed.
+/// Way in which a path inside a grant is kept closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClosedHow {
@@ -80,7 +80,7 @@ pub enum ClosedHow {
     NotGranted,
     /// A mount must hide it; a sandbox without a mount namespace has to refuse.
     Mask,
-    /// A copy stands there that the command may write; what becomes of that is decided outside. By a mount, too.
+    /// A mount puts a writable copy there; the supervisor decides which changes to it are saved outside.
     Copy,
 }
 
@@ -94,14 +94,15 @@ pub struct ClosedPath {
     pub by: ClosedBy,
     pub kind: PathKind,
     pub how: ClosedHow,
-    /// Reading stays possible where a grant gives it; only writing is closed (nono's own binary, an agent's settings).
+    /// Whether only writing is closed, and reading stays possible where granted (nono's own binary, an agent's
+    /// settings).
     pub keep_read: bool,
-    /// A path below it was opened on purpose (`--bypass-protection` and a grant), so a mask over it would hide too much.
+    /// Whether a path below it was opened (`--bypass-protection` and a grant), so that a mask would hide too much.
     pub has_openings: bool,
 }
 
-/// Protected names that are not there and that no grant reaches: this run has nothing to close for them, and they say why a
-/// path is refused. There are hundreds, so each is kept as a name and not as a path.
+/// Protected names that do not exist and that no grant reaches. The run closes nothing for them; they only explain why
+/// a path is refused. There are hundreds, so each is kept as a name and not as a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtectedNames {
     folders: Vec<NamesIn>,
@@ -118,7 +119,7 @@ struct NamesIn {
 pub(crate) struct ProtectedName {
     pub(crate) below: String,
     pub(crate) group: Arc<str>,
-    /// Kept from being written, and not from being read.
+    /// Whether only writing is closed, and not reading.
     pub(crate) held: bool,
 }
 
@@ -132,7 +133,7 @@ impl ProtectedNames {
         self.folders[at].names.push(name);
     }
 
-    /// Those that lie in one of these paths, or one of these paths in them, with the folder of each.
+    /// Removes and returns the names that overlap one of these paths, each with its folder.
     pub(crate) fn take_met(&mut self, paths: &[&Path]) -> Vec<(PathBuf, ProtectedName)> {
         let mut taken = Vec::new();
         for folder in &mut self.folders {
@@ -150,7 +151,7 @@ impl ProtectedNames {
         taken
     }
 
-    /// The names that `path` is, or would lie in.
+    /// Names that are `path` or an ancestor of it.
     pub fn over(&self, path: &Path) -> impl Iterator<Item = ClosedPath> {
         let folders = self.folders.iter().filter_map(move |folder| Some((folder, below(path, &folder.dir)?)));
         folders.flat_map(|(folder, rest)| {
@@ -170,7 +171,7 @@ impl ProtectedNames {
         })
     }
 
-    /// Whether any of them would lie in `folder`, or be it.
+    /// Whether any of the names is `folder` or lies below it.
     pub fn is_any_in(&self, folder: &Path) -> bool {
         self.folders.iter().any(|names| {
             let within = |rest| names.names.iter().any(|name| is_prefix(rest, name.below.as_bytes()));
@@ -179,23 +180,23 @@ impl ProtectedNames {
     }
 }
 
-/// The rest of a path that lies in a folder, by bytes: every grant is held against every folder.
+/// Rest of a path below a folder, by bytes for speed: every grant is compared with every folder.
 fn below<'a>(path: &'a Path, dir: &Path) -> Option<&'a [u8]> {
     let dir = dir.as_os_str().as_bytes();
     let dir = dir.strip_suffix(b"/").unwrap_or(dir);
     path.as_os_str().as_bytes().strip_prefix(dir)?.strip_prefix(b"/").filter(|rest| !rest.is_empty())
 }
 
-/// Whether the one is the beginning of the other, by whole components.
+/// Whether `start` is a prefix of `whole`, by whole components.
 fn is_prefix(start: &[u8], whole: &[u8]) -> bool {
     whole.strip_prefix(start).is_some_and(|rest| rest.first().is_none_or(|next| *next == b'/'))
 }
 
-/// What the child may do on the network.
+/// Network access of the child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkPolicy {
-    /// Nothing leaves; loopback inside the sandbox works where there is a network namespace.
+    /// No network; loopback inside the sandbox works where there is a network namespace.
     #[default]
     Blocked,
     Allowed,
@@ -204,7 +205,7 @@ pub enum NetworkPolicy {
         connect: Vec<u16>,
         listen: Vec<u16>,
     },
-    /// Only these hosts, through the filtering proxy; and loopback ports of this machine, as in `Ports`.
+    /// These hosts only, through the filtering proxy; and loopback ports of this machine, as in `Ports`.
     Filtered {
         hosts: Vec<HostRule>,
         connect: Vec<u16>,
@@ -212,7 +213,7 @@ pub enum NetworkPolicy {
     },
 }
 
-/// A host that is open through the filtering proxy, and who asked for it.
+/// A host that is open through the filtering proxy, and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostGrant {
     pub rule: HostRule,
@@ -228,19 +229,19 @@ pub struct Limits {
     pub file_size: Option<u64>,
 }
 
-/// Which variables of the caller's environment reach the child.
+/// Rules for the variables of the caller's environment that reach the child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentRules {
     /// Names, or prefixes written `LC_*`.
     pub allow: Vec<String>,
     pub deny: Vec<String>,
-    /// Set to these values, in order; later ones win.
+    /// Variables to set, in order; later ones win.
     pub set: Vec<(String, String)>,
     /// Pass everything except what can inject code into a loader or an interpreter.
     pub all: bool,
 }
 
-/// Something worth a line in `--dry-run` or the footer.
+/// Remark for `--dry-run` or the footer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Note {

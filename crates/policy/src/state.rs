@@ -1,9 +1,9 @@
-//! A sandbox described as JSON: what a child is told about itself, and what a set can be rebuilt from.
+//! Description of a sandbox as JSON: read by the child, and used to rebuild a capability set.
 //!
-//! `fs`, `unix_sockets`, `net_blocked` and `resource_limits` are the keys other programs know. Beside them what a set
-//! denies, or the resolved policy of a run is kept, but for notes on absent paths and protected names that are neither there
-//! nor granted, so that `why --self` answers exactly as the kernel does.
-//! Unknown keys are ignored. Access words are checked only when a set is rebuilt.
+//! Other programs know the keys `fs`, `unix_sockets`, `net_blocked` and `resource_limits`. Beside them stand the denied
+//! paths of a set, or the resolved policy of a run without notes on absent paths and without protected names that
+//! neither exist nor are granted, so that `why --self` answers exactly as the kernel does. Unknown keys are ignored.
+//! Access modes are checked only when a set is rebuilt.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub struct StateGrant {
     /// `read`, `write` or `read+write`.
     pub access: String,
     pub is_file: bool,
-    /// Left out when it is the user.
+    /// Source of the grant; left out when it is the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CapabilitySource>,
 }
@@ -39,7 +39,7 @@ pub struct StateDenied {
     pub resolved: PathBuf,
 }
 
-/// A sandbox as data, with its policy, or what stands for that while it is written down.
+/// Description of a sandbox. `P` is its policy, or a borrowed form of it for serialisation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "P: Deserialize<'de>"))]
 pub struct SandboxState<P = ResolvedPolicy> {
@@ -47,7 +47,7 @@ pub struct SandboxState<P = ResolvedPolicy> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unix_sockets: Vec<StateGrant>,
     pub net_blocked: bool,
-    /// What a set closes inside its grants.
+    /// Paths that a set closes inside its grants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<StateDenied>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,12 +58,12 @@ pub struct SandboxState<P = ResolvedPolicy> {
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<P>,
-    /// The words behind `nono` that a person typed to make it, up to its command, and the command. Secrets are left out.
+    /// Command line that made the sandbox, without secrets: nono's arguments up to the command, and the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Typed>,
 }
 
-/// How a sandbox was asked for.
+/// Command line of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Typed {
     pub flags: Vec<String>,
@@ -93,7 +93,7 @@ impl SandboxState {
         }
     }
 
-    /// Pretty-printed, two spaces deep.
+    /// Pretty-printed JSON, indented by two spaces.
     pub fn to_json(&self) -> Result<String, StateError> {
         serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })
     }
@@ -102,8 +102,8 @@ impl SandboxState {
         serde_json::from_str(text).map_err(|source| StateError::Json { source })
     }
 
-    /// The set of capabilities again. Grants are taken from their resolved paths, so that it does not matter which
-    /// directory this runs in; each has to exist and to be of the kind it was.
+    /// Rebuilds the capability set. Grants are taken from their resolved paths, so that the working directory does not
+    /// matter; each has to exist and to be of the same kind as before.
     pub fn to_caps(&self) -> Result<CapabilitySet, StateError> {
         let mut caps = CapabilitySet::new();
         for grant in &self.fs {
@@ -115,7 +115,7 @@ impl SandboxState {
         for denied in &self.denied {
             caps.restore_denied(&denied.resolved)?;
         }
-        // What was carved out of the grants or hidden in them stays closed.
+        // Paths that were carved out of the grants or masked in them stay closed.
         for closed in self.policy.iter().flat_map(|policy| &policy.closed) {
             if caps.path_covered(&closed.resolved) {
                 caps.restore_closed(closed.clone());
@@ -132,7 +132,7 @@ impl SandboxState {
 }
 
 impl<'a> SandboxState<ToldPolicy<'a>> {
-    /// What [`SandboxState::from_policy`] is, to be written down: a policy has a thousand strings, which are not copied.
+    /// Borrowed form of [`SandboxState::from_policy`] for serialisation, which avoids copying a thousand strings.
     pub fn told(
         policy: &'a ResolvedPolicy,
         name: Option<String>,
@@ -142,7 +142,7 @@ impl<'a> SandboxState<ToldPolicy<'a>> {
     }
 }
 
-/// The state of a policy, which is in it as `kept`.
+/// State of a policy, with `kept` as its policy field.
 fn around<P>(
     policy: &ResolvedPolicy,
     kept: P,
@@ -153,7 +153,7 @@ fn around<P>(
         fs: policy.grants.iter().map(StateGrant::from).collect(),
         unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
         net_blocked: policy.network != NetworkPolicy::Allowed,
-        // The policy itself says it, and how.
+        // The policy itself has the closed paths.
         denied: Vec::new(),
         resource_limits: set_limits(&policy.limits),
         name,
@@ -163,7 +163,7 @@ fn around<P>(
     }
 }
 
-/// A policy as a child is told it, field by field.
+/// Borrowed policy for the child, field by field.
 #[derive(Debug, Serialize)]
 pub struct ToldPolicy<'a> {
     profiles: &'a [String],
@@ -183,13 +183,13 @@ pub struct ToldPolicy<'a> {
 
 impl<'a> ToldPolicy<'a> {
     fn new(policy: &'a ResolvedPolicy) -> ToldPolicy<'a> {
-        // Every field by name: a new one is told, too, or does not compile.
+        // Every field by name: a new field is either serialised or does not compile.
         let ResolvedPolicy {
             profiles,
             grants,
             rules,
             closed,
-            // A protected name that does not exist and lies in no grant says nothing to the child.
+            // A protected name that does not exist and lies in no grant is of no use to the child.
             names: _,
             unix_sockets,
             network,
@@ -259,7 +259,7 @@ fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
     policy
 }
 
-/// What a host does not have is of no use to the child, and there is a lot of it.
+/// Whether a note is for the child. Notes on absent paths are not: there are many, and they are of no use to it.
 fn is_of_use(note: &Note) -> bool {
     !matches!(note, Note::Skipped { .. })
 }
@@ -341,7 +341,7 @@ mod tests {
         let (of_set, policy) = (SandboxState::from_caps(&caps), caps.to_policy().unwrap());
         assert_eq!(again(&of_set).unwrap(), closed);
         assert_eq!(again(&SandboxState::from_policy(&policy, None, None)).unwrap(), closed);
-        // One that cannot be closed again is no reason to leave it open.
+        // A path that cannot be closed again is an error, not left open.
         std::fs::remove_dir(root.join("in")).unwrap();
         assert!(again(&of_set).is_err());
         std::os::unix::fs::symlink("/", root.join("in")).unwrap();

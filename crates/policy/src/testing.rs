@@ -17,7 +17,7 @@ enum Node {
     Link(PathBuf),
 }
 
-/// Paths and what stands at them; parents are made as needed.
+/// In-memory file tree; parents are made as needed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     nodes: BTreeMap<PathBuf, Node>,
@@ -25,7 +25,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// `d/` at the end makes a directory, `a -> b` a link, `a =` a socket, `a |` a pipe, `a !` a device, else a file.
+    /// Tree from lines: `d/` makes a directory, `a -> b` a link, `a =` a socket, `a |` a pipe, `a !` a device, else a
+    /// file.
     pub(crate) fn of(lines: &[&str]) -> Tree {
         let mut tree = Tree::default();
         tree.nodes.insert("/".into(), Node::Is(FoundKind::Directory));
@@ -114,7 +115,7 @@ impl Facts for Tree {
         }
     }
 
-    /// Whatever is not somebody's home is the system's.
+    /// Everything outside the home folders belongs to the system.
     fn is_system_link(&self, path: &Path) -> bool {
         !path.starts_with("/h") && !path.starts_with("/other")
     }

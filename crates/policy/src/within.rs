@@ -1,4 +1,4 @@
-//! One path inside another, decided by bytes.
+//! Test whether one path lies inside another, by bytes.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Which addresses may be dialled.
+//! Addresses that the proxy may dial.
 //!
-//! Open is what belongs to the public internet ([`class_of`]). Everything else is closed unless a rule names that very
+//! Addresses of the public internet are open ([`class_of`]). Everything else is closed unless a rule names that very
 //! address, or names `localhost`.
 
 use std::net::IpAddr;
@@ -21,18 +21,18 @@ pub fn may_dial(rules: &[HostRule], target: &Target, address: IpAddr) -> bool {
     !is_metadata_name(&target.host) && class_of(address).is_none()
 }
 
-/// A rule has this very address.
+/// Whether a rule names this very address.
 fn names_address(rules: &[HostRule], address: IpAddr, port: u16) -> bool {
     let host = Host::Address(address);
     rules.iter().any(|rule| matches!(rule.hosts, Hosts::One(Host::Address(_))) && rule.matches(&host, port))
 }
 
-/// `localhost` and what is below it: always this machine (RFC 6761), whatever a resolver says.
+/// Whether the host is `localhost` or below it: always this machine (RFC 6761), whatever a resolver says.
 pub fn is_localhost(host: &Host) -> bool {
     matches!(host, Host::Name(name) if addresses::is_localhost(name))
 }
 
-/// A name under which a cloud hands out credentials.
+/// Whether the host is the name of a cloud metadata service.
 pub fn is_metadata_name(host: &Host) -> bool {
     matches!(host, Host::Name(_)) && class_of_host(host) == Some(AddressClass::Metadata)
 }

@@ -1,4 +1,4 @@
-//! Where a body ends: a pure machine over bytes that may come in any pieces.
+//! Decoder of message bodies: a pure state machine over bytes that may come in any pieces.
 //!
 //! Chunks are read strictly: a size is hexadecimal digits, then perhaps an extension (bounded, dropped), then CR LF.
 //! Trailers are bounded and dropped.
@@ -9,17 +9,17 @@ use thiserror::Error;
 
 use crate::head::Framing;
 
-/// All extensions and trailers of one body.
+/// Maximum size of all chunk extensions and trailers of one body.
 const MAX_EXTRA: usize = 8 << 10;
 const MAX_SIZE_DIGITS: u32 = 15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadBody {
-    #[error("a chunk of the body is malformed")]
+    #[error("malformed chunk in the body")]
     Chunk,
-    #[error("the body's chunk extensions or trailers are larger than the limit")]
+    #[error("chunk extensions or trailers of the body exceed the limit")]
     TooMuch,
-    #[error("the body ends before its end")]
+    #[error("the body is truncated")]
     Short,
 }
 
@@ -38,21 +38,21 @@ enum State {
     Done,
 }
 
-/// Reads one body.
+/// Decoder of one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: State,
-    /// Of the current chunk.
+    /// Size of the current chunk.
     size: u64,
     extra: usize,
 }
 
-/// What a look at some bytes found.
+/// Result of decoding some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// So many bytes belong to the body and its framing.
+    /// Number of bytes that belong to the body and its framing.
     pub consumed: usize,
-    /// These of them are the body.
+    /// Range of these bytes that is body data.
     pub data: Range<usize>,
 }
 
@@ -71,7 +71,7 @@ impl Decoder {
         self.state == State::Done
     }
 
-    /// How many plain bytes follow without anything between them.
+    /// Number of body bytes that follow without framing between them.
     pub fn plain(&self) -> u64 {
         match self.state {
             State::Length(left) => left,
@@ -80,14 +80,14 @@ impl Decoder {
         }
     }
 
-    /// So many plain bytes went by without [`Decoder::step`].
+    /// Counts body bytes that were forwarded without [`Decoder::step`].
     pub fn passed(&mut self, bytes: u64) {
         if let State::Length(left) = self.state {
             self.state = after(left.saturating_sub(bytes), State::Length, State::Done);
         }
     }
 
-    /// The sender has ended: was that the end?
+    /// Checks that the body is complete when the sender has ended.
     pub fn end(&mut self) -> Result<(), BadBody> {
         match self.state {
             State::UntilClose | State::Done => {
@@ -98,7 +98,7 @@ impl Decoder {
         }
     }
 
-    /// Look at the next bytes, up to the end of the first piece of data in them.
+    /// Decodes the next bytes, up to the end of the first piece of data in them.
     pub fn step(&mut self, input: &[u8]) -> Result<Step, BadBody> {
         for (at, byte) in input.iter().enumerate() {
             let here = u64::try_from(input.len() - at).unwrap_or(u64::MAX);
@@ -117,14 +117,14 @@ impl Decoder {
                 }
             };
             self.state = next;
-            // Not more than there are bytes in the input.
+            // At most the size of the input, so it fits.
             let end = at + usize::try_from(length).unwrap_or(0);
             return Ok(Step { consumed: end, data: at..end });
         }
         Ok(Step { consumed: input.len(), data: input.len()..input.len() })
     }
 
-    /// One byte between the data.
+    /// Handles one byte of framing.
     fn frame(&mut self, byte: u8) -> Result<(), BadBody> {
         self.state = match (self.state, byte) {
             (State::Size { digits }, _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
@@ -140,7 +140,7 @@ impl Decoder {
             (State::DataReturn, b'\r') => State::DataEnd,
             (State::DataEnd, b'\n') => State::Size { digits: 0 },
             (State::Trailer { empty }, b'\r') => State::TrailerEnd { empty },
-            // A line that starts with a space would go on with the one before.
+            // A line that starts with a space would continue the one before.
             (State::Trailer { empty: true }, b' ' | b'\t') => return Err(BadBody::Chunk),
             (State::Trailer { .. }, _) if is_text(byte) => self.extra(State::Trailer { empty: false })?,
             (State::TrailerEnd { empty: true }, b'\n') => State::Done,

@@ -1,20 +1,20 @@
-//! What the heads of all messages may take together. Whoever sends one chooses how large it is and how long it takes, and
-//! there are many connections: without a bound for all of them, memory would have none.
+//! Memory budget for the heads of all messages. The peer chooses how large a head is and how long it takes to send, and
+//! there are many connections: without a common bound, memory would be unbounded.
 //!
-//! A place is taken for the largest head before it is read, so that nobody waits for more in the middle of it; what the
-//! head did not need is given back once it is there. Requests and answers have a budget each: an answer never waits for
-//! what only another request can give back.
+//! The largest head is reserved before a head is read, so that no connection waits for more in the middle of one; the
+//! unused part is released once the head is complete. Requests and responses have separate budgets: a response never
+//! waits for memory that only another request can release.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::Limits;
 use crate::head::{Fields, Form, Request};
 
-/// Bytes, for requests and again for answers.
+/// Size of the budget in bytes, for requests and again for responses.
 const BUDGET: usize = 8 << 20;
-/// What a field takes besides its text.
+/// Memory of a field beside its text.
 const FIELD: usize = 100;
-/// The first piece of a message, which is read before there is a place for it.
+/// Size of the first piece of a message, which is read before its head has a reservation.
 pub(crate) const FIRST: usize = 4 << 10;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Budget {
     largest: u32,
 }
 
-/// A head's place, until it is dropped.
+/// Reservation for a head, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'a>(SemaphorePermit<'a>);
 
@@ -47,25 +47,25 @@ impl Budget {
         Budget { left: Semaphore::new(bytes), largest }
     }
 
-    /// Wait for a place for the largest head. None: nothing is served any more.
+    /// Waits for a reservation for the largest head. `None` after shutdown.
     pub(crate) async fn place(&self) -> Option<Held<'_>> {
         self.left.acquire_many(self.largest).await.ok().map(Held)
     }
 
-    /// The same without a wait. None: there is none now.
+    /// Reserves without waiting. `None` if the budget is exhausted.
     pub(crate) fn place_now(&self) -> Option<Held<'_>> {
         self.left.try_acquire_many(self.largest).ok().map(Held)
     }
 }
 
 impl Held<'_> {
-    /// Give back all but `bytes`.
+    /// Releases all but `bytes`.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         drop(self.0.split(self.0.num_permits().saturating_sub(bytes)));
     }
 }
 
-/// What a request takes while it is served.
+/// Memory of a request's head while it is served.
 pub(crate) fn of_request(request: &Request) -> usize {
     let path = match &request.form {
         Form::Absolute { path, .. } | Form::Origin { path } => path.len(),

@@ -1,6 +1,7 @@
-//! A stream with what was read from it and not used yet.
+//! Stream with a buffer of bytes that were read and not used yet.
 //!
-//! Idle connections hold no memory: bytes are read into one buffer of the thread and only what has to wait is kept.
+//! Idle connections hold no memory: bytes are read into one buffer per thread and only those that have to wait are
+//! kept.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,14 +16,14 @@ use crate::config::Limits;
 use crate::head::{Malformed, Parsed, worth_parsing};
 
 const SCRATCH: usize = 64 << 10;
-/// What is read at once where it is kept.
+/// Maximum number of bytes read at once into a kept buffer.
 const FILL: usize = 16 << 10;
 
 thread_local! {
     static BUFFER: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
 }
 
-/// Lend the thread's buffer.
+/// Calls a function with the thread's buffer.
 pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut scratch = BUFFER.take().unwrap_or_else(|| vec![0; SCRATCH].into_boxed_slice());
     let done = work(&mut scratch);
@@ -30,14 +31,14 @@ pub(crate) fn with_scratch<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
     done
 }
 
-/// Why no head came.
+/// Reason why no head was read.
 #[derive(Debug, Error)]
 pub(crate) enum NoHead {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error(transparent)]
     Broken(#[from] io::Error),
-    #[error("it ends in the middle of a head")]
+    #[error("the connection ended in the middle of a head")]
     Ended,
 }
 
@@ -53,7 +54,7 @@ impl<S> Buffered<S> {
         Buffered::with(stream, Vec::new())
     }
 
-    /// `held` was read before.
+    /// Wraps a stream of which `held` was read before.
     pub(crate) fn with(stream: S, held: Vec<u8>) -> Buffered<S> {
         Buffered { stream, held, start: 0 }
     }
@@ -74,23 +75,23 @@ impl<S> Buffered<S> {
         }
     }
 
-    /// All that is held; the stream has no more of it.
+    /// Removes and returns all buffered bytes.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.start) {
             0 => held,
-            // Without the room of what is gone.
+            // A new allocation without the consumed part.
             start => held[start..].to_vec(),
         }
     }
 
-    /// Give back what [`Buffered::take`] took.
+    /// Puts back the bytes that [`Buffered::take`] removed.
     pub(crate) fn put(&mut self, held: Vec<u8>) {
         self.held = held;
         self.start = 0;
     }
 
-    /// Give memory back before a long wait.
+    /// Releases memory before a long wait.
     pub(crate) fn rest(&mut self) {
         if self.is_empty() {
             self.put(Vec::new());
@@ -99,12 +100,12 @@ impl<S> Buffered<S> {
 }
 
 impl<S: AsyncRead + Unpin> Buffered<S> {
-    /// Read more; 0 is the end.
+    /// Reads more bytes; 0 is the end.
     pub(crate) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.poll_fill_some(cx, FILL)
     }
 
-    /// At most so many bytes.
+    /// Reads at most `most` bytes; 0 is the end.
     pub(crate) fn poll_fill_some(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         with_scratch(|scratch| {
             let mut buffer = ReadBuf::new(&mut scratch[..most.min(FILL)]);
@@ -127,7 +128,7 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
         poll_fn(|cx| self.poll_fill_some(cx, most)).await
     }
 
-    /// Read one head and take it off. Not much more than a head is ever held.
+    /// Reads one head and removes it from the buffer. The buffer never grows much larger than a head.
     pub(crate) async fn head<T>(
         &mut self,
         limits: &Limits,
@@ -140,7 +141,7 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
                 && let Parsed::Complete { head, length } = parse(bytes, limits)?
             {
                 self.consume(length);
-                // What follows may take long.
+                // Handling the request may take long.
                 self.rest();
                 return Ok(head);
             }
@@ -152,7 +153,7 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
         }
     }
 
-    /// Nothing has come, and it has not ended.
+    /// Whether nothing was received and the stream has not ended.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         let more = poll_fn(|cx| Poll::Ready(self.poll_fill(cx).is_pending()));
         more.await && self.is_empty()

@@ -1,4 +1,4 @@
-//! What a proxy lets through, and how.
+//! Configuration of a proxy.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::credential::endpoint::Endpoint;
 
-/// Everything a proxy is told. It crosses a pipe to the process that runs it.
+/// Configuration of a proxy. It crosses a pipe to the process that runs it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     pub allowed: Vec<HostRule>,
     pub reach: Reach,
-    /// What a program has to show; none: nothing.
+    /// Token that clients must present, if any.
     pub token: Option<Token>,
     pub upstream: Option<Upstream>,
     pub routes: Vec<Route>,
     pub limits: Limits,
-    /// PEM: whose certificates are believed where the proxy itself speaks TLS.
+    /// PEM: trusted authorities where the proxy itself speaks TLS.
     pub certificates: String,
-    /// Tunnels to routes that speak TLS are ended here, by certificates of the session's own. Where they are not, there
-    /// are no such tunnels: they would lead around the routes' rules.
+    /// Whether tunnels to TLS routes are terminated here, with certificates of the session. If not, such tunnels are
+    /// refused: they would bypass the routes' rules.
     pub intercept: bool,
-    /// Prefixes of routes that lead nowhere, and why.
+    /// Prefixes of unusable routes, each with the reason.
     pub broken: Vec<(String, String)>,
-    /// Secrets too short to be told from ordinary text are used, and not hidden in answers.
+    /// Whether secrets too short to be recognised in ordinary text are allowed; they are not hidden in responses.
     pub short_secrets: bool,
-    /// How to open a host, which stands where `{}` is.
+    /// Command that opens a host, with `{}` for the host.
     pub remedy: String,
 }
 
@@ -49,13 +49,13 @@ impl Default for Config {
     }
 }
 
-/// What is open beside the rules, and closed despite them.
+/// Hosts that are open beside the rules, or closed despite them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// Every host, this machine and its neighbours too; but nothing link-local, and nothing that hands out a cloud's
-    /// credentials.
+    /// Opens every host, this machine and private networks included, except link-local addresses and cloud metadata
+    /// services.
     pub all: bool,
-    /// A rule that names a link-local address, or one of a cloud's credentials, opens it.
+    /// Whether a rule that names a link-local or metadata address opens it.
     pub metadata: bool,
 }
 
@@ -65,14 +65,14 @@ impl Default for Reach {
     }
 }
 
-/// Another proxy on the way out.
+/// Upstream proxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Upstream {
     pub host: String,
     pub port: u16,
-    /// `Proxy-Authorization` for it.
+    /// Value of `Proxy-Authorization` for the upstream proxy.
     pub authorization: Option<Secret>,
-    /// Reached directly.
+    /// Hosts reached directly, without the upstream proxy.
     pub bypass: Vec<HostRule>,
 }
 
@@ -85,13 +85,13 @@ pub struct Route {
     pub https: bool,
     pub host: String,
     pub port: u16,
-    /// Before the request's own path; starts with `/`, or is empty.
+    /// Path put before the request's own path; starts with `/`, or is empty.
     pub base: String,
     pub inject: Inject,
     pub secret: Key,
-    /// What the command has instead; wherever it stands in a request to this host, the secret is put.
+    /// Placeholder that the command has instead; the secret replaces it in requests to this host.
     pub dummy: String,
-    /// What may be asked; anything, if there are none.
+    /// Permitted methods and paths; everything, if empty.
     pub endpoints: Vec<Endpoint>,
     pub tls: ClientTls,
 }
@@ -100,9 +100,9 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Key {
     Secret(Secret),
-    /// There ought to be one, and there is not: whoever needs it is told why.
+    /// The secret is missing; requests that need it are refused with this reason.
     Missing(String),
-    /// Nothing goes in. The dummy is still what a client has to show to come in by the prefix.
+    /// The route has no secret. A client still has to present the placeholder to use the prefix.
     None,
 }
 
@@ -121,16 +121,16 @@ impl Route {
     }
 }
 
-/// How TLS is spoken to a route's server, beside what is usual.
+/// Additional TLS settings for a route's server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientTls {
-    /// PEM: authorities to believe as well.
+    /// PEM: additional trusted authorities.
     pub authorities: String,
-    /// PEM: a certificate to show, and its key.
+    /// PEM: client certificate and its key.
     pub identity: Option<(String, Secret)>,
 }
 
-/// Where the secret goes.
+/// Part of a request into which the secret is inserted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Inject {
@@ -142,12 +142,13 @@ pub enum Inject {
     Query {
         name: String,
     },
-    /// The dummy stands in the path where `pattern` has `{}`; all of it becomes `replacement`, with the secret there.
+    /// The placeholder is in the path where `pattern` has `{}`; the match becomes `replacement`, with the secret for
+    /// `{}`.
     Path {
         pattern: String,
         replacement: String,
     },
-    /// `Authorization: Basic`, `user:secret`.
+    /// `Authorization: Basic` with `user:secret`.
     Basic {
         user: String,
     },
@@ -158,9 +159,9 @@ pub struct Limits {
     pub connections: usize,
     pub head_bytes: usize,
     pub headers: usize,
-    /// Nothing is said in either direction for this long.
+    /// Maximum time without traffic in either direction.
     pub idle: Duration,
-    /// A request's head has to be through.
+    /// Maximum time to receive a request's head.
     pub head_time: Duration,
     pub connect_time: Duration,
 }
@@ -178,7 +179,7 @@ impl Default for Limits {
     }
 }
 
-/// Shown never, in no message.
+/// Secret text, never shown in messages or debug output.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -188,7 +189,7 @@ impl Secret {
         Secret(secret.into())
     }
 
-    /// What stands behind `Authorization:` for a user and a password.
+    /// Value of `Authorization: Basic` for a user and a password.
     pub fn basic(user: &str, password: &str) -> Secret {
         use base64::Engine;
         Secret(format!(
@@ -208,10 +209,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a program shows to be let in.
+/// Token that clients present to the proxy.
 pub type Token = Secret;
 
-/// Where a request wants to go.
+/// Host and port of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     pub host: Host,

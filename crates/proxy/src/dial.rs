@@ -1,7 +1,7 @@
-//! The way to a server: resolve, judge, dial exactly what was judged.
+//! Connections to servers: resolve the name, check the addresses, dial exactly those.
 //!
-//! Through another proxy a name is judged by the allowlist only: what it leads to is looked up over there. Addresses
-//! are judged all the same, and what is on this machine is never asked of another one.
+//! Through an upstream proxy a name is checked against the allowlist only, because the upstream resolves it. Addresses
+//! are checked all the same, and loopback targets are never sent to an upstream proxy.
 
 use std::error::Error;
 use std::io;
@@ -24,7 +24,7 @@ use crate::judge::dialled;
 use crate::refusal::{Refusal, remedy};
 use crate::shared::Shared;
 
-/// The next address gets its chance while the one before still tries.
+/// Time after which the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
 
@@ -35,7 +35,7 @@ pub(crate) struct Reached {
     pub(crate) address: SocketAddr,
 }
 
-/// The other proxy, if the way to this target leads through it.
+/// Upstream proxy for this target, if any.
 pub(crate) fn way<'a>(config: &'a Config, target: &Target) -> Option<&'a Upstream> {
     let here = match &target.host {
         Host::Address(address) => address.is_loopback(),
@@ -46,7 +46,7 @@ pub(crate) fn way<'a>(config: &'a Config, target: &Target) -> Option<&'a Upstrea
     config.upstream.as_ref().filter(|upstream| !here && !direct(upstream))
 }
 
-/// Connect to the target, or to the proxy on the way to it.
+/// Connects to the target, or to its upstream proxy.
 pub(crate) async fn reach(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
     let limit = shared.config.limits.connect_time;
     let work = async {
@@ -62,7 +62,7 @@ pub(crate) async fn reach(shared: &Shared, target: &Target) -> Result<Reached, R
     timeout(limit, work).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// Connect for a tunnel: another proxy is asked for one too.
+/// Connects for a tunnel, through a tunnel of the upstream proxy if there is one.
 pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
     let mut reached = reach(shared, target).await?;
     if let Some(upstream) = way(&shared.config, target) {
@@ -75,7 +75,7 @@ pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Rea
     Ok(reached)
 }
 
-/// Where another proxy looks names up, only what stands in the request can be judged.
+/// Checks a target that an upstream proxy resolves: only the text of the request can be checked.
 fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal> {
     match target.host {
         Host::Address(address) if !dialled(config, target, address) => Err(closed(config, target, address)),
@@ -84,7 +84,7 @@ fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal>
     }
 }
 
-/// All addresses of the target that may be dialled.
+/// Addresses of the target that may be dialled.
 async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
     let found = match &target.host {
         Host::Address(address) => vec![*address],
@@ -107,7 +107,7 @@ async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Ref
 }
 
 fn unresolved(target: &Target, error: &io::Error) -> Refusal {
-    Refusal::upstream(Category::ResolveFailed, format!("{} could not be looked up: {error}", target.host))
+    Refusal::upstream(Category::ResolveFailed, format!("cannot resolve {}: {error}", target.host))
 }
 
 fn closed(config: &Config, target: &Target, address: IpAddr) -> Refusal {
@@ -120,7 +120,7 @@ fn closed(config: &Config, target: &Target, address: IpAddr) -> Refusal {
     Refusal { address: Some(address), ..Refusal::upstream(Category::AddressDenied, advice) }
 }
 
-/// The first of them that answers.
+/// Connects to the first address that answers.
 async fn connect(addresses: &[SocketAddr]) -> Result<Reached, Refusal> {
     let mut waiting = addresses.iter().copied();
     let mut attempts = JoinSet::new();
@@ -138,7 +138,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<Reached, Refusal> {
             done = attempts.join_next() => match done {
                 Some(Ok(Ok(reached))) => return Ok(reached),
                 Some(Ok(Err(error))) => last = error,
-                // Nobody aborts an attempt, and it cannot panic.
+                // An attempt is never aborted, and it cannot panic.
                 Some(Err(_)) => {}
                 None => return Err(unreachable(addresses, &last)),
             },
@@ -149,7 +149,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<Reached, Refusal> {
 
 fn unreachable(addresses: &[SocketAddr], error: &io::Error) -> Refusal {
     let shown = addresses.first().map(ToString::to_string).unwrap_or_default();
-    Refusal::upstream(Category::UpstreamConnectFailed, format!("{shown} cannot be reached: {error}"))
+    Refusal::upstream(Category::UpstreamConnectFailed, format!("cannot connect to {shown}: {error}"))
 }
 
 async fn dial(address: SocketAddr) -> io::Result<Reached> {
@@ -158,7 +158,7 @@ async fn dial(address: SocketAddr) -> io::Result<Reached> {
     Ok(Reached { stream: Buffered::new(stream), address })
 }
 
-/// Whoever chose the proxy chose its address: it is not judged.
+/// Connects to the upstream proxy. Its address is not checked: the user configured it.
 async fn reach_upstream(shared: &Shared, upstream: &Upstream) -> Result<Reached, Refusal> {
     let host = upstream.host.parse::<Host>().map_err(|error| {
         Refusal::upstream(Category::ResolveFailed, format!("the upstream proxy: {error}"))
@@ -175,7 +175,7 @@ async fn reach_upstream(shared: &Shared, upstream: &Upstream) -> Result<Reached,
     connect(&addresses).await
 }
 
-/// `CONNECT` on the way.
+/// Opens a tunnel through the upstream proxy with `CONNECT`.
 async fn ask_tunnel(
     shared: &Shared,
     upstream: &Upstream,

@@ -1,4 +1,4 @@
-//! What a proxy tells of what it did.
+//! Events that a proxy reports.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Mode {
     /// A tunnel.
     Connect,
-    /// A tunnel whose requests are seen, because a credential goes in.
+    /// An intercepted tunnel, into whose requests a credential is inserted.
     ConnectIntercept,
     /// A plain request.
     Forward,
@@ -17,15 +17,15 @@ pub enum Mode {
     Reverse,
 }
 
-/// A fixed word for why something was refused or failed.
+/// Category of a refusal or failure, as a fixed word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     AuthenticationFailed,
     HostDenied,
-    /// The name is open, but where it leads is not.
+    /// The name is open, but the address it resolves to is closed.
     AddressDenied,
-    /// The name in the TLS greeting is not the one that was asked for.
+    /// The name in the TLS ClientHello is not the one the tunnel was opened for.
     SniMismatch,
     MalformedRequest,
     TooManyConnections,
@@ -38,21 +38,21 @@ pub enum Category {
     CredentialUnavailable,
     /// A route's rules do not permit the request.
     EndpointPolicy,
-    /// A tunnel would lead around a route.
+    /// A tunnel would bypass a route.
     ConnectBypassesRoute,
 }
 
-/// Which end of something that lasts an event tells of.
+/// Phase of a tunnel that an event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// It begins: what it moves is told at its end.
+    /// The tunnel was opened; its byte counts come with its end.
     Opened,
-    /// It was told before that it was opened.
+    /// The tunnel ended; its opening was reported before.
     Ended,
 }
 
-/// One request, when it is over or was refused; or one of the two ends of a tunnel.
+/// Event for a request that ended or was refused, or for the opening or end of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub time_ms: u64,
@@ -61,41 +61,41 @@ pub struct Event {
     pub host: String,
     pub port: u16,
     pub method: Option<String>,
-    /// Without the query.
+    /// Path without the query.
     pub path: Option<String>,
     pub status: Option<u16>,
     pub reason: Option<String>,
     pub category: Option<Category>,
     pub address: Option<String>,
-    /// The route whose credential went in.
+    /// Route whose credential was inserted.
     pub credential: Option<String>,
-    /// The route whose prefix was asked.
+    /// Route whose prefix was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub duration_ms: u64,
-    /// None: it is told once.
+    /// `None` for what is reported once.
     pub phase: Option<Phase>,
-    /// That many of a kind, with their bytes together.
+    /// Number of equal events combined in this one, with the sum of their bytes.
     pub count: u64,
 }
 
-/// When there is room.
+/// Future that is ready when the receiver has room for events.
 pub type Room<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Whoever hears of everything that a proxy does.
+/// Receiver of a proxy's events.
 pub trait Events: Send + Sync + 'static {
-    /// Called on the runtime's threads: it must not block.
+    /// Receives one event. Called on the runtime's threads, so it must not block.
     fn event(&self, event: Event);
 
-    /// No request is begun before there is room to tell of it. Each that is begun tells of itself at most twice.
+    /// Waits for room. No request is started before there is room to report it; each reports at most two events.
     fn room(&self) -> Room<'_> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// There is always room.
+/// A function always has room.
 impl<F: Fn(Event) + Send + Sync + 'static> Events for F {
     fn event(&self, event: Event) {
         self(event);

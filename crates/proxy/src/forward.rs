@@ -1,7 +1,7 @@
-//! One plain request to a server, and its answer.
+//! Forwarding of one plain request to a server, and of its response.
 //!
-//! Both heads are written anew from what was understood of them. Request body and response travel at the same time: a
-//! server may answer before it has heard everything.
+//! Both heads are written anew from their parsed values. Request body and response are forwarded at the same time: a
+//! server may answer before it has received everything.
 
 mod answer;
 mod client;
@@ -30,28 +30,28 @@ use answer::{Answer, Answered, Failed};
 use client::left;
 pub(crate) use server::{Kept, Server};
 
-/// What follows for the client's connection.
+/// Next step for the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Next,
     Close,
-    /// It may still be sending: it has to be heard for a moment, or it would not hear the answer.
+    /// Read on for a moment before closing: the client may still be sending, and a reset would discard the answer.
     Linger,
 }
 
-/// One request on its way. It may hold a secret.
+/// A request to forward. It may hold a secret.
 pub(crate) struct Forward<'a> {
     pub(crate) request: &'a Request,
     pub(crate) target: &'a Target,
     pub(crate) path: &'a str,
-    /// How, where the server is one that a credential is for.
+    /// Credential handling, if there is a credential for the server.
     pub(crate) via: Option<Via<'a>>,
-    /// It came through a tunnel, and goes through one where another proxy is on the way.
+    /// Whether the request came through a tunnel; it then also goes through a tunnel of the upstream proxy, if any.
     pub(crate) tunnelled: bool,
 }
 
 impl Forward<'_> {
-    /// An error is said to the client by the caller: no byte of an answer has been sent then.
+    /// Forwards the request. On an error no byte of a response has been sent, and the caller answers the client.
     pub(crate) async fn run<C: Stream>(
         &self,
         client: &mut Buffered<C>,
@@ -61,8 +61,8 @@ impl Forward<'_> {
     ) -> Result<After, Refusal> {
         if let Some(mut server) = kept.take_for(self.target, self.secure()).await {
             match self.exchange(client, &mut server, shared, record).await {
-                // It closed the connection just when the request came. Whether it saw it is not known: only what may be
-                // done twice is done again.
+                // The server closed the connection just as the request came and may have seen it, so only a request
+                // that is safe to repeat is sent again.
                 Err(Failed::Unheard) if self.may_repeat() => {}
                 done => return self.conclude(done, client, server, kept, shared, record).await,
             }
@@ -78,12 +78,12 @@ impl Forward<'_> {
         self.conclude(done, client, server, kept, shared, record).await
     }
 
-    /// Whether TLS protects what is sent.
+    /// Whether the connection to the server uses TLS.
     fn secure(&self) -> bool {
         self.via.is_some_and(|via| via.https())
     }
 
-    /// The proxy that the request itself is sent to, if it is not the server.
+    /// Upstream proxy that the request itself is sent to, if any.
     fn upstream<'s>(&self, shared: &'s Shared) -> Option<&'s Upstream> {
         dial::way(&shared.config, self.target).filter(|_| !self.secure() && !self.tunnelled)
     }
@@ -93,7 +93,7 @@ impl Forward<'_> {
             && matches!(self.request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
     }
 
-    /// Send the request and the answer.
+    /// Sends the request and forwards the response.
     async fn exchange<C: Stream>(
         &self,
         client: &mut Buffered<C>,
@@ -137,7 +137,7 @@ impl Forward<'_> {
                     biased;
                     done = &mut sending, if !sent => match done {
                         Ok(()) => break Err(Failed::Left),
-                        // The server may have said why before it stopped to listen.
+                        // The server may have answered before it stopped reading.
                         Err(Cut::Broken(Broken::Write(_))) => sent = true,
                         Err(cut) => break Err(Failed::Client(cut)),
                     },
@@ -152,7 +152,7 @@ impl Forward<'_> {
         done
     }
 
-    /// The server's side of an upgraded connection.
+    /// Server side of an upgraded connection.
     fn guarded(&self, server: Server) -> Box<dyn Stream> {
         match self.via.and_then(|via| via.scanner()) {
             Some(scanner) => Box::new(Guarded::new(server.stream, scanner)),
@@ -160,7 +160,7 @@ impl Forward<'_> {
         }
     }
 
-    /// What the outcome means for both connections and for the record.
+    /// Decides what the result means for both connections and for the event.
     async fn conclude<C: Stream>(
         &self,
         done: Result<Answered, Failed>,
@@ -188,7 +188,7 @@ impl Forward<'_> {
                     kept.put(server);
                 }
                 Ok(match (heard, client_stays) {
-                    // Nobody knows where the next request would begin.
+                    // The start of the next request is unknown.
                     (false, _) => After::Linger,
                     (true, true) => After::Next,
                     (true, false) => After::Close,
@@ -198,8 +198,10 @@ impl Forward<'_> {
                 Err(Refusal::bad(cut.to_string()))
             }
             Err(Failed::Client(_)) => {
-                record
-                    .fail(&Refusal::upstream(Category::UpstreamFailed, "the client did not send all of it"));
+                record.fail(&Refusal::upstream(
+                    Category::UpstreamFailed,
+                    "the client did not send the whole request",
+                ));
                 Ok(After::Close)
             }
             Err(Failed::Refused(refusal)) => Err(refusal),
@@ -207,7 +209,7 @@ impl Forward<'_> {
                 let why = format!("{} closed the connection without an answer", self.target);
                 Err(Refusal::upstream(Category::UpstreamFailed, why))
             }
-            // The client went away before it had all of it.
+            // The client left before it had received everything.
             Err(Failed::Left | Failed::Cut(Cut::Broken(Broken::Write(_)))) => {
                 record.end();
                 Ok(After::Close)
@@ -215,7 +217,7 @@ impl Forward<'_> {
             Err(Failed::Cut(cut)) => {
                 record.fail(&Refusal::upstream(
                     Category::UpstreamFailed,
-                    format!("the answer broke off: {cut}"),
+                    format!("the response broke off: {cut}"),
                 ));
                 Ok(After::Close)
             }

@@ -1,9 +1,9 @@
-//! The first bytes in a tunnel have to name the host that the tunnel was opened for.
+//! Check of the first bytes in a tunnel: they have to name the host that the tunnel was opened for.
 //!
-//! One address often serves many hosts; which one is said in the TLS greeting or in the Host field. Other protocols have
-//! no such name and pass, read along for requests that follow (see `opaque`). What comes after a TLS greeting is the client's and the server's own: names inside are not seen.
-//! A plain request has to be one to the letter (see `line`). Not recognised is a request whose method has bytes that are no
-//! visible ASCII, or begins with a bracket: servers that read by the standard refuse it.
+//! One address often serves many hosts, selected by the TLS ClientHello or the Host field. Other protocols have no such
+//! name and pass, but are scanned for requests that follow (see `opaque`). What comes after a ClientHello is encrypted:
+//! names inside are not seen. A plain request has to be strictly valid (see `line`). A request whose method has bytes
+//! other than visible ASCII, or begins with a bracket, is not recognised: standard servers refuse it.
 
 mod line;
 
@@ -16,28 +16,28 @@ use crate::refusal::Refusal;
 use crate::sni::{self, MAX_HELLO, Opening, ServerName, Unread};
 use line::{Line, first_line};
 
-/// What the bytes so far say.
+/// Verdict on the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// More is needed.
+    /// More bytes are needed.
     Wait,
     Pass,
     Refuse(Refusal),
 }
 
-/// Judge the first bytes of a client; `ended`: no more will come.
+/// Checks the first bytes of a client; `ended`: no more will come.
 pub(crate) fn judge(bytes: &[u8], target: &Target, ended: bool) -> Verdict {
     let verdict = match sni::opening(bytes) {
         Opening::Handshake => tls(bytes, target),
-        Opening::Unusual => refuse("TLS does not start with its greeting, in its usual form"),
+        Opening::Unusual => refuse("TLS does not start with a ClientHello in its usual form"),
         Opening::Partial => Verdict::Wait,
         Opening::Other => plain(bytes, target),
     };
     match verdict {
-        // A client that only listens.
+        // A client that only reads.
         Verdict::Wait if ended && bytes.is_empty() => Verdict::Pass,
         Verdict::Wait if ended || bytes.len() >= MAX_HELLO => {
-            refuse("the first message in the tunnel is not whole")
+            refuse("the first message in the tunnel is incomplete")
         }
         verdict => verdict,
     }
@@ -46,11 +46,11 @@ pub(crate) fn judge(bytes: &[u8], target: &Target, ended: bool) -> Verdict {
 fn tls(bytes: &[u8], target: &Target) -> Verdict {
     match (sni::parse(bytes), &target.host) {
         (Err(Unread::Incomplete), _) => Verdict::Wait,
-        (Err(Unread::Malformed), _) => refuse("the TLS greeting is malformed"),
+        (Err(Unread::Malformed), _) => refuse("malformed TLS ClientHello"),
         (Ok(Some(ServerName(name))), host) if name == *host => Verdict::Pass,
-        (Ok(Some(_)), _) => refuse("the name in the TLS greeting is not the one the tunnel was opened for"),
+        (Ok(Some(_)), _) => refuse("the TLS ClientHello names another host than the tunnel was opened for"),
         (Ok(None), Host::Address(_)) => Verdict::Pass,
-        (Ok(None), Host::Name(_)) => refuse("there is no name in the TLS greeting"),
+        (Ok(None), Host::Name(_)) => refuse("the TLS ClientHello names no host"),
     }
 }
 
@@ -74,11 +74,11 @@ fn plain(bytes: &[u8], target: &Target) -> Verdict {
     }
 }
 
-/// A request in a tunnel has to name the tunnel's host.
+/// Refuses a request in a tunnel that names another host than the tunnel's.
 pub(crate) fn check(head: &Request, target: &Target) -> Result<(), Refusal> {
     let named = match &head.form {
         Form::Absolute { target, .. } | Form::Tunnel(target) => Some(target.clone()),
-        // A port that is left out is the tunnel's.
+        // A missing port is the tunnel's.
         Form::Origin { .. } | Form::Asterisk => head.host(target.port).map_err(Refusal::malformed)?,
     };
     if named.as_ref() == Some(target) && !matches!(head.form, Form::Tunnel(_)) {
@@ -88,15 +88,15 @@ pub(crate) fn check(head: &Request, target: &Target) -> Result<(), Refusal> {
 }
 
 pub(crate) fn foreign_host() -> Refusal {
-    refusal("the Host of a request in the tunnel is not the one the tunnel was opened for")
+    refusal("a request in the tunnel names another host than the tunnel was opened for")
 }
 
-/// Whether what passed is TLS: names inside are not seen.
+/// Whether the bytes that passed are TLS: names inside are not seen.
 pub(crate) fn is_tls(bytes: &[u8]) -> bool {
     matches!(sni::opening(bytes), Opening::Handshake)
 }
 
-/// Whether what passed is a plain request.
+/// Whether the bytes that passed are a plain request.
 pub(crate) fn is_request(bytes: &[u8]) -> bool {
     matches!(first_line(bytes), Line::Request)
 }
@@ -152,7 +152,7 @@ mod tests {
             (b"M-SEARCH / HTTP/1.1\r\nHost: a.test\r\n\r\n", "pass", "pass"),
             (b"GET\t/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
             (b"M!X / HTTP/1.1\r\nHost: a.test\r\n\r\n", "refuse", "refuse"),
-            // Other records of TLS before the greeting, and the greeting of SSL 2.
+            // Other TLS records before the ClientHello, and the ClientHello of SSL 2.
             (b"\x14\x03\x03\x00\x01\x01", "refuse", "refuse"),
             (b"\x15", "refuse", "refuse"),
             (b"\x17\x03\x03\x00\x00", "refuse", "refuse"),

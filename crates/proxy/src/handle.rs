@@ -1,4 +1,4 @@
-//! A proxy in a thread of its own, for libraries.
+//! Proxy in a thread of its own, for libraries.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::resolve::System;
 use crate::serve::{Door, Proxy};
 use crate::shared::Common;
 
-/// What waits to be drained; the oldest events give way.
+/// Maximum number of undrained events; the oldest are dropped first.
 const MAX_PENDING: usize = 4096;
 
 #[derive(Default)]
@@ -29,8 +29,8 @@ struct Pending {
 
 /// A running proxy. It ends when this is dropped.
 ///
-/// In a process that was forked from this one, the proxy's thread does not exist and its locks may be held for ever:
-/// there a handle has a port, no events, and nothing to end.
+/// In a process that was forked from this one, the proxy's thread does not exist and its locks may be held forever:
+/// there a handle has a port, no events, and nothing to stop.
 pub struct Handle {
     address: SocketAddr,
     ca_pem: Option<String>,
@@ -41,7 +41,7 @@ pub struct Handle {
     home: Home,
 }
 
-/// The process a thread was started in.
+/// Id of the process that the thread was started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Home(u32);
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Handle {
 }
 
 impl Proxy {
-    /// Listen on `bind` (port 0: any) and serve.
+    /// Listens on `bind` (port 0: any) and serves.
     pub fn start(config: Config, bind: SocketAddr) -> Result<Handle, StartError> {
         let routes = Routes::new(&config)?;
         let ca_pem = routes.ca_pem().map(str::to_owned);
@@ -79,9 +79,9 @@ impl Proxy {
         let (stop, stopped) = oneshot::channel::<()>();
         let handle = runtime.handle().clone();
         let thread = thread::Builder::new().name("nono-proxy".to_owned()).spawn(move || {
-            // A handle that is gone means the same as one that says so.
+            // A dropped handle counts as a request to stop.
             runtime.block_on(door.serve(async { drop(stopped.await) }));
-            // What came in elsewhere ends here too. A lookup that hangs is not waited for.
+            // Connections of other listeners end here too. A hanging name lookup is not waited for.
             runtime.shutdown_background();
         })?;
         let running = Mutex::new(Some((stop, thread)));
@@ -89,19 +89,18 @@ impl Proxy {
     }
 }
 
-/// Why no proxy serves.
+/// Reason why the proxy did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(transparent)]
     Route(#[from] RouteError),
-    #[error("nothing can listen at {bind}: {source}")]
+    #[error("cannot listen on {bind}: {source}")]
     Bind { bind: SocketAddr, source: io::Error },
-    #[error("the proxy's thread cannot be started: {0}")]
+    #[error("cannot start the proxy's thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// Another socket that a proxy serves. When this is dropped, everything has ended that came in there, and its events
-/// can be drained.
+/// Another socket that a proxy serves. Dropping it ends all its connections; their events can then be drained.
 #[must_use = "the socket is served until this is dropped"]
 pub struct Guard {
     stop: Option<oneshot::Sender<()>>,
@@ -123,7 +122,7 @@ impl Drop for Guard {
             return;
         }
         drop(stop);
-        // Nothing is ever said: it ends when the task does, or the whole proxy.
+        // Nothing is ever sent: the channel closes when the task or the whole proxy ends.
         let _ended = over.map(|over| over.recv());
     }
 }
@@ -142,7 +141,7 @@ impl Handle {
         self.address.port()
     }
 
-    /// Whom the clients have to trust for the hosts that credentials are for.
+    /// Certificate of the authority that clients have to trust for the hosts with credentials.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
@@ -151,8 +150,8 @@ impl Handle {
         self.address
     }
 
-    /// Serve another listening socket by the same rules, with the same token and events. It may be of another network
-    /// namespace. After [`Handle::shutdown`] nothing is served there either.
+    /// Serves another listening socket with the same rules, token and events. It may be of another network namespace.
+    /// After [`Handle::shutdown`] it is not served either.
     pub fn serve_also(&self, listener: OwnedFd) -> io::Result<Guard> {
         if !self.home.is_here() {
             return Err(io::Error::other("the proxy runs in the process that this one was forked from"));
@@ -169,8 +168,8 @@ impl Handle {
         Ok(Guard { stop: Some(stop), over: Some(over), home: self.home })
     }
 
-    /// All events since the last time, and how many more there were. Whoever has had the whole answer to a request finds
-    /// its event here.
+    /// All events since the last call, and the number of dropped ones. The event of a request is here as soon as its
+    /// client has the whole response.
     pub fn drain(&self) -> (Vec<Event>, u64) {
         if !self.home.is_here() {
             return (Vec::new(), 0);
@@ -180,24 +179,24 @@ impl Handle {
         (std::mem::take(&mut pending.events).into(), std::mem::take(&mut pending.dropped))
     }
 
-    /// The proxy's thread tells of a request in the same breath in which it sends the last of the answer: wait for its
-    /// next one.
+    /// Waits for the proxy's thread to finish its current task, in which it sends the end of a response and then
+    /// reports it.
     fn settle(&self) {
         let (next, breath) = mpsc::channel::<()>();
         drop(self.runtime.spawn(async move { drop(next) }));
-        // Nothing is ever said. A proxy that has ended drops it at once.
+        // Nothing is ever sent. A proxy that has ended drops the sender at once.
         let _settled = breath.recv();
     }
 
-    /// End everything that is open; its events can be drained afterwards. The second time nothing happens.
+    /// Ends all connections; their events can be drained afterwards. A second call does nothing.
     pub fn shutdown(&self) {
         if !self.home.is_here() {
             return;
         }
-        // Held to the end, so that whoever comes second finds everything ended too.
+        // Held to the end, so that a concurrent caller also returns after everything has ended.
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((stop, thread)) = running.take() {
-            // The thread may have ended by itself: then there is nothing to stop, and nothing to wait for.
+            // The thread may have ended by itself: then there is nothing to stop or to wait for.
             let _stopped = stop.send(());
             let _joined = thread.join();
         }

@@ -1,4 +1,4 @@
-//! Who may go where: the allowlist and the token.
+//! Access decisions: the allowlist and the token.
 
 use std::net::IpAddr;
 
@@ -11,13 +11,14 @@ use crate::config::{Config, Target, Token};
 use crate::head::Fields;
 use crate::refusal::Refusal;
 
-/// The allowlist first: a program without the token learns that a host is closed, not that it should log in.
+/// Checks the allowlist, then the token: a client without the token learns that a host is closed, not that it should
+/// log in.
 pub(crate) fn admit(config: &Config, target: &Target, fields: &Fields) -> Result<(), Refusal> {
     listed(config, target)?;
     if authenticated(config, fields) { Ok(()) } else { Err(Refusal::token()) }
 }
 
-/// The allowlist alone.
+/// Checks the allowlist alone.
 pub(crate) fn listed(config: &Config, target: &Target) -> Result<(), Refusal> {
     let listed =
         config.reach.all || config.allowed.iter().any(|rule| rule.matches(&target.host, target.port));
@@ -25,7 +26,7 @@ pub(crate) fn listed(config: &Config, target: &Target) -> Result<(), Refusal> {
     if listed && !never { Ok(()) } else { Err(Refusal::host(config, target)) }
 }
 
-/// Whether this address may be dialled for a target that was judged before.
+/// Whether this address may be dialled for a target that was admitted before.
 pub(crate) fn dialled(config: &Config, target: &Target, address: IpAddr) -> bool {
     match class_of(address) {
         Some(class) if !config.reach.metadata && is_never(class) => false,
@@ -36,17 +37,17 @@ pub(crate) fn dialled(config: &Config, target: &Target, address: IpAddr) -> bool
     }
 }
 
-/// Closed even to a rule that names it.
+/// Whether the class is closed even to a rule that names the address.
 fn is_never(class: AddressClass) -> bool {
     matches!(class, AddressClass::Metadata | AddressClass::LinkLocal)
 }
 
-/// Whether the client shows the token that this proxy wants, if it wants one.
+/// Whether the client presents the proxy's token, if it requires one.
 pub(crate) fn authenticated(config: &Config, fields: &Fields) -> bool {
     config.token.as_ref().is_none_or(|token| shows(token, fields))
 }
 
-/// The password of `Basic` (the user name is anything), or the whole of `Bearer`.
+/// Whether the token is the password of `Basic` (with any user name), or the whole of `Bearer`.
 fn shows(token: &Token, fields: &Fields) -> bool {
     let Some((scheme, value)) = fields
         .only("proxy-authorization")
@@ -66,7 +67,7 @@ fn shows(token: &Token, fields: &Fields) -> bool {
     password.is_some_and(|password| same(token.reveal().as_bytes(), password))
 }
 
-/// In a time that does not depend on where they differ.
+/// Constant-time comparison.
 fn same(one: &[u8], other: &[u8]) -> bool {
     let differ = one.iter().zip(other).fold(0, |differ, (a, b)| std::hint::black_box(differ | (a ^ b)));
     one.len() == other.len() && differ == 0

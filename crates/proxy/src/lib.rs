@@ -1,11 +1,11 @@
-//! The only way out to the network: an HTTP/1.1 proxy that judges where every request goes.
+//! Filtering HTTP/1.1 proxy: the only way from the sandbox to the network.
 //!
-//! It knows hosts, addresses, bytes and headers; not sessions, sandboxes or audit logs. A process that confines itself
-//! runs it (see `nono::network`), or a library starts it in threads of its own.
+//! It deals with hosts, addresses, bytes and headers; not with sessions, sandboxes or audit logs. A confined helper
+//! process runs it (see `nono::network`), or a library starts it in threads of its own.
 //!
-//! A request passes through `head` (bytes to values), `judge` (allowlist, token), `dial` (name to address, `address`
-//! judged, connected) and then `tunnel` or `forward`. Parsers and judgements are pure functions. Where a `credential` belongs into requests to a
-//! host, they go through `credential::via`, and tunnels to it through `credential::intercept`.
+//! A request passes through `head` (bytes to values), `judge` (allowlist, token), `dial` (resolve, check the `address`,
+//! connect) and then `tunnel` or `forward`. Parsers and checks are pure functions. Requests to a host with a
+//! `credential` go through `credential::via`, and tunnels to it through `credential::intercept`.
 
 pub mod address;
 pub mod body;

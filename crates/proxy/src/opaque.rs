@@ -1,16 +1,18 @@
-//! Tunnels that begin as a protocol other than TLS and HTTP. A server may skip what it does not understand and then read a
-//! request, so every line is looked at: a request that names another host than the tunnel's ends the tunnel. The bytes are
-//! passed on as they come; the end of the line that names the host is not among them.
+//! Scan of tunnels that begin with a protocol other than TLS and HTTP.
+//!
+//! A server may skip what it does not understand and then read a request, so every line is checked: a request that
+//! names another host than the tunnel's ends the tunnel. Bytes are forwarded as they come, except for the end of a line
+//! that names another host.
 
 use crate::config::Target;
 use crate::target::authority;
 
-/// Bytes kept of the beginning of a line; a host and what stands before it fit.
+/// Number of bytes kept of the beginning of a line; a host and what precedes it fit.
 const START: usize = 1024;
-/// Bytes kept of its end: blanks and a version fit.
+/// Number of bytes kept of the end of a line: blanks and a version fit.
 const END: usize = 32;
 
-/// Lines of a client, as they come.
+/// Scanner of a client's lines.
 #[derive(Debug)]
 pub(crate) struct Opaque {
     target: Target,
@@ -19,7 +21,7 @@ pub(crate) struct Opaque {
     in_head: bool,
 }
 
-/// A request names a host that the tunnel was not opened for.
+/// Error for a request that names a host the tunnel was not opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
@@ -28,7 +30,7 @@ impl Opaque {
         Opaque { target: target.clone(), start: Vec::new(), end: Vec::new(), in_head: false }
     }
 
-    /// Read the next bytes of the client.
+    /// Scans the next bytes of the client.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Foreign> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.keep(piece);
@@ -66,7 +68,7 @@ impl Opaque {
         Ok(())
     }
 
-    /// `METHOD TARGET VERSION`: a target may name the host, and then that name counts.
+    /// Checks a line `METHOD TARGET VERSION`, whose target may name a host.
     fn request(&self, line: &[u8]) -> Result<(), Foreign> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -74,7 +76,7 @@ impl Opaque {
             return Err(Foreign);
         }
         let Some(scheme) = target.windows(3).position(|part| part == b"://") else { return Ok(()) };
-        // In the query of a path that begins with a slash it is no host.
+        // Behind a leading slash it is part of a path or query, not a host.
         if target.starts_with(b"/") {
             return Ok(());
         }
@@ -95,7 +97,7 @@ fn last_word(line: &[u8]) -> &[u8] {
     &line[begin..]
 }
 
-/// `HTTP/1.1`, as leniently as a server might read it.
+/// Whether a word is an HTTP version, as leniently as a server might read it.
 fn is_version(word: &[u8]) -> bool {
     word.len() > 5 && word[..5].eq_ignore_ascii_case(b"HTTP/")
 }

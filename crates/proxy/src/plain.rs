@@ -1,7 +1,7 @@
-//! Plain requests inside of a tunnel: each of them has to name the host that the tunnel was opened for.
+//! Plain requests inside a tunnel: each of them has to name the host that the tunnel was opened for.
 //!
-//! Some programs ask for a tunnel where a plain request would do. They are served like any other, so that what follows the
-//! first request is judged too.
+//! Some programs ask for a tunnel where a plain request would do. Their requests are served one by one, so that those
+//! after the first are checked too.
 
 use crate::buffered::Buffered;
 use crate::config::Target;

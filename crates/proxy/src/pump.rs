@@ -1,4 +1,4 @@
-//! Bytes from one stream to another, as they are.
+//! Copying of bytes from one stream to another.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,51 +13,51 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::buffered::with_scratch;
 use crate::opaque::{Foreign, Opaque};
 
-/// Which side broke.
+/// Reason why copying ended, by side.
 #[derive(Debug, Error)]
 pub(crate) enum Broken {
-    #[error("reading: {0}")]
+    #[error("read failed: {0}")]
     Read(io::Error),
-    #[error("writing: {0}")]
+    #[error("write failed: {0}")]
     Write(io::Error),
-    #[error("nothing moved for too long")]
+    #[error("idle for too long")]
     Idle,
     #[error("a request in the tunnel names another host than the one it was opened for")]
     Foreign,
 }
 
-/// One direction.
+/// Copy state of one direction.
 #[derive(Debug)]
 pub(crate) struct Pump {
-    /// Read, but not written yet.
+    /// Bytes read, but not written yet.
     held: Vec<u8>,
     at: usize,
     left: u64,
-    /// Written, but perhaps not sent yet.
+    /// Whether bytes were written, but perhaps not flushed yet.
     dirty: bool,
     ended: bool,
-    /// Reads along.
+    /// Scanner of the bytes, if any.
     opaque: Option<Opaque>,
 }
 
 impl Pump {
-    /// At most `left` bytes, after those in `held`.
+    /// Copies at most `left` bytes, after those in `held`.
     pub(crate) fn new(left: u64, held: Vec<u8>) -> Pump {
         Pump { held, at: 0, left, dirty: false, ended: false, opaque: None }
     }
 
-    /// Everything, after the bytes in `held`, as long as no request names another host.
+    /// Copies everything, after the bytes in `held`, until a request names another host.
     pub(crate) fn reading_along(mut opaque: Opaque, held: Vec<u8>) -> Result<Pump, Broken> {
         opaque.push(&held).map_err(|Foreign| Broken::Foreign)?;
         Ok(Pump { opaque: Some(opaque), ..Pump::new(u64::MAX, held) })
     }
 
-    /// How many bytes of the limit were not read.
+    /// Number of bytes of the limit that were not read.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Move until nothing can be moved now (pending), or the limit or the end is reached and all is written.
+    /// Copies until nothing can be moved now (pending), or the limit or the end is reached and all is written.
     pub(crate) fn poll<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl Pump {
         }
     }
 
-    /// One piece. What cannot be written at once is kept.
+    /// Copies one piece. Bytes that cannot be written at once are kept.
     fn pass<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -144,7 +144,7 @@ fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Runs out when nothing moves for some time. It looks at the clock only when it is asked.
+/// Idle timer. It reads the clock only when polled.
 pub(crate) struct Idle {
     sleep: Pin<Box<Sleep>>,
     limit: Duration,
@@ -156,7 +156,7 @@ impl Idle {
         Idle { sleep: Box::pin(sleep_until(Instant::now() + limit)), limit, seen: 0 }
     }
 
-    /// `moved` is everything that moved so far, in any direction.
+    /// Ready after the idle time. `moved` is the total number of bytes so far, in both directions.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, moved: u64) -> Poll<()> {
         if moved != self.seen {
             self.seen = moved;
@@ -166,7 +166,7 @@ impl Idle {
     }
 }
 
-/// Move `left` bytes, or fewer if the source ends before: what is left is returned.
+/// Copies `left` bytes, or fewer if the source ends before. Returns the number not copied.
 pub(crate) async fn pump<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     from: &mut R,
     to: &mut W,
@@ -184,7 +184,7 @@ pub(crate) async fn pump<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     Ok(pump.left())
 }
 
-/// Both directions, until both have ended. A side that ends tells the other one.
+/// Copies in both directions until both have ended. The end of one side is passed on to the other.
 pub(crate) async fn join<A, B>(
     (one, mut up): (&mut A, Pump),
     (other, mut down): (&mut B, Pump),

@@ -1,4 +1,4 @@
-//! One event, from its beginning to its end.
+//! Recording of one event, from its start to its end.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,10 +7,10 @@ use crate::event::{Event, Mode, Phase};
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 
-/// What an event says at most of a path that the client chose.
+/// Maximum length of a path in an event, since the client chooses it.
 const MAX_PATH: usize = 1024;
 
-/// An event in the making. It is sent when this is dropped: also when the proxy ends in the middle of it.
+/// Event under construction. It is sent on drop, also when the proxy ends in the middle of the request.
 pub(crate) struct Record<'a> {
     pub(crate) event: Event,
     started: Instant,
@@ -50,7 +50,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// The query stays out: secrets stand there.
+    /// Sets method and path. The query is left out, since it may hold secrets.
     pub(crate) fn request(mut self, method: &str, path: Option<&str>) -> Record<'a> {
         self.event.method = Some(method.to_owned());
         self.event.path = path.map(|path| {
@@ -60,7 +60,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// It is a tunnel, and open from now on. Its end is told as well, but what is never heard of again was at least begun.
+    /// Reports that a tunnel is open. Its end is reported too; should that get lost, the opening is still on record.
     pub(crate) fn open(&mut self) {
         self.shared.events.event(Event {
             phase: Some(Phase::Opened),
@@ -71,14 +71,14 @@ impl<'a> Record<'a> {
         self.event.phase = Some(Phase::Ended);
     }
 
-    /// It was not served.
+    /// Marks the request as refused.
     pub(crate) fn refuse(&mut self, refusal: &Refusal) {
         self.fail(refusal);
         self.event.allowed = !refusal.is_denial();
         self.event.status = Some(refusal.status);
     }
 
-    /// It broke after it had begun.
+    /// Marks the request as failed after it had started.
     pub(crate) fn fail(&mut self, refusal: &Refusal) {
         self.event.category = Some(refusal.category);
         self.event.reason = Some(format!("{}: {}", refusal.reason, refusal.advice));
@@ -88,7 +88,7 @@ impl<'a> Record<'a> {
         self.told = true;
     }
 
-    /// It went to its end.
+    /// Marks the request as complete.
     pub(crate) fn end(&mut self) {
         self.told = true;
     }
@@ -97,7 +97,7 @@ impl<'a> Record<'a> {
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         if !self.told {
-            self.event.reason = Some("it was open when the proxy ended".to_owned());
+            self.event.reason = Some("the proxy ended while it was open".to_owned());
         }
         self.event.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.events.event(self.event.clone());

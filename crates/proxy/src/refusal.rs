@@ -1,4 +1,4 @@
-//! What is said instead of an answer.
+//! Error responses of the proxy itself.
 
 use std::net::IpAddr;
 
@@ -6,20 +6,20 @@ use crate::config::{Config, Target};
 use crate::event::Category;
 use crate::head::Malformed;
 
-/// Why a request is not served, and what the client is told.
+/// Reason why a request is not served, with the response for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) category: Category,
-    /// One line: it stands in the status line and in the event.
+    /// Short reason for the status line and the event.
     pub(crate) reason: &'static str,
-    /// What to do about it.
+    /// Explanation and next step, in the body.
     pub(crate) advice: String,
-    /// Where the name led to, if that is why.
+    /// Address that the name resolved to, if that is the reason.
     pub(crate) address: Option<IpAddr>,
 }
 
-/// How to open a target.
+/// Command that opens a target.
 pub(crate) fn remedy(config: &Config, target: &Target) -> String {
     config.remedy.replacen("{}", &target.to_string(), 1)
 }
@@ -65,7 +65,7 @@ impl Refusal {
     }
 
     pub(crate) fn slow() -> Refusal {
-        Refusal::new(408, Category::Timeout, "Request Timeout", "the request's head took too long")
+        Refusal::new(408, Category::Timeout, "Request Timeout", "the head of the request took too long")
     }
 
     pub(crate) fn full() -> Refusal {
@@ -73,7 +73,7 @@ impl Refusal {
             503,
             Category::TooManyConnections,
             "Too Many Connections",
-            "every connection that the proxy allows is in use; close some, or try again",
+            "all connections of the proxy are in use; close some, or try again",
         )
     }
 
@@ -82,21 +82,21 @@ impl Refusal {
             503,
             Category::TooManyConnections,
             "Too Many Large Requests",
-            "the heads of all open requests together are too large; end some, or try again",
+            "the heads of all open requests exceed the limit; end some, or try again",
         )
     }
 
-    /// A route's secret is not there.
+    /// Refusal because a route's secret is missing.
     pub(crate) fn no_secret(route: &str, why: &str) -> Refusal {
         Refusal::new(
             503,
             Category::CredentialUnavailable,
             "Credential Unavailable",
-            format!("the credential of {route} is not to be had: {why}"),
+            format!("no credential for {route}: {why}"),
         )
     }
 
-    /// The server, or the way to it, failed.
+    /// Refusal because the server, or the connection to it, failed.
     pub(crate) fn upstream(category: Category, advice: impl Into<String>) -> Refusal {
         let (status, reason) = match category {
             Category::Timeout => (504, "Gateway Timeout"),
@@ -106,12 +106,12 @@ impl Refusal {
         Refusal::new(status, category, reason, advice)
     }
 
-    /// The client was not allowed, as opposed to: it could not be done.
+    /// Whether the policy denies the request, as opposed to a failure.
     pub(crate) fn is_denial(&self) -> bool {
         !matches!(self.status, 502 | 504)
     }
 
-    /// The bytes of the answer.
+    /// Bytes of the response.
     pub(crate) fn answer(&self, stays: bool, bodiless: bool) -> Vec<u8> {
         let body = format!("nono: {}\n", self.advice);
         let mut answer = format!(

@@ -1,4 +1,4 @@
-//! The requests of one client, one after the other, each judged anew.
+//! Requests of one client, served one after the other, each checked anew.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::shared::{Shared, Stream};
 use crate::transfer::send;
 use crate::tunnel;
 
-/// What a client that is being refused may still send, and for how long.
+/// Maximum number of bytes that a refused client may still send, and the time for it.
 const MAX_LINGER: u64 = 1 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Serve a client until one side is done.
+/// Serves a client until one side ends.
 pub(crate) async fn serve<C: Stream>(client: C, shared: &Shared) {
     serve_all(client, None, shared).await;
 }
 
-/// The same inside of a tunnel that ends here. It is called from within `serve`: hence the box.
+/// Serves a client inside an intercepted tunnel. Boxed, because `serve` calls it recursively.
 pub(crate) fn serve_inside<'a>(
     client: &'a mut dyn Stream,
     inside: Inside<'a>,
@@ -65,8 +65,8 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Sh
     }
 }
 
-/// The next head and its place; `None`: the client has no more. `wait` is for its first byte. It is returned when there is
-/// room to tell of what comes of it.
+/// Reads the next head with its reservation; `None` if the client has no more. `wait` is the time for its first byte.
+/// Returns when the receiver has room for the request's events.
 pub(crate) async fn read<'s, C: Stream>(
     client: &mut Buffered<C>,
     shared: &'s Shared,
@@ -76,7 +76,7 @@ pub(crate) async fn read<'s, C: Stream>(
         client.rest();
         match timeout(wait, client.fill_some(FIRST)).await {
             Ok(Ok(1..)) => {}
-            // It went away, or never said anything: there is nothing to answer.
+            // The client left, or sent nothing: there is nothing to answer.
             _ => return Ok(None),
         }
     }
@@ -104,12 +104,12 @@ async fn head<'s, C: Stream>(
         Ok(Err(NoHead::Malformed(why))) => Refusal::malformed(why),
         Err(_) => Refusal::slow(),
     };
-    // Its place is given up, so nothing of it may stay: the connection can take a while to end.
+    // The reservation is released, so the bytes have to go too: the connection can take a while to end.
     drop(client.take());
     Err(refusal)
 }
 
-/// What a request is for.
+/// Kind of a request.
 enum Kind<'a> {
     Tunnel(&'a Target),
     Forward(&'a Target, &'a str),
@@ -126,7 +126,7 @@ fn sort<'a>(
     }
     match &request.form {
         Form::Tunnel(target) => Ok(Kind::Tunnel(target)),
-        // A program may go through the proxy to the proxy, where a route's prefix is.
+        // A program may use the proxy to reach a route's prefix on the proxy itself.
         form @ Form::Absolute { https: false, target, path } if shared.is_own(target) => {
             by_prefix(path, form, shared)
         }
@@ -139,10 +139,10 @@ fn sort<'a>(
     }
 }
 
-/// What stands behind a prefix of the proxy's own.
+/// Kind of a request to the proxy itself, by a route's prefix.
 fn by_prefix<'a>(path: &str, form: &Form, shared: &'a Shared) -> Result<Kind<'a>, Refusal> {
     if let Some((prefix, why)) = shared.routes.broken(path) {
-        let advice = format!("the route {prefix} leads nowhere: {why}");
+        let advice = format!("the route {prefix} cannot be used: {why}");
         return Err(Refusal::upstream(Category::UpstreamConnectFailed, advice));
     }
     Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
@@ -176,7 +176,7 @@ fn record<'a>(
     }
 }
 
-/// One request.
+/// Handles one request.
 async fn handle<C: Stream>(
     client: &mut Buffered<C>,
     request: &Request,
@@ -221,7 +221,7 @@ async fn tunnel<C: Stream>(
     }
     judge::admit(&shared.config, target, &request.fields)?;
     if shared.is_own(target) {
-        return Err(Refusal::bad("this is the proxy itself: ask it without a tunnel"));
+        return Err(Refusal::bad("this is the proxy itself: send the request without a tunnel"));
     }
     match service {
         Some(service) if service.https && shared.routes.ca().is_none() => {
@@ -231,9 +231,7 @@ async fn tunnel<C: Stream>(
                     403,
                     Category::ConnectBypassesRoute,
                     "Tunnel not allowed",
-                    format!(
-                        "a tunnel to {target} would lead around its route: ask for it by the route's prefix"
-                    ),
+                    format!("a tunnel to {target} would bypass its route: use the route's prefix"),
                 ));
             }
             tunnel::run(client, target, shared, record).await
@@ -257,7 +255,7 @@ fn not_for_us(form: &Form) -> Refusal {
     })
 }
 
-/// Answer instead of a server. What the client may follow with is only known where the request was whole.
+/// Sends an error response. Another request may follow only if this one was read completely.
 pub(crate) async fn say<C: Stream>(
     client: &mut Buffered<C>,
     refusal: &Refusal,
@@ -274,12 +272,12 @@ pub(crate) async fn say<C: Stream>(
     match send(&answer, &mut client.stream, shared.config.limits.idle).await {
         Ok(()) if stays => After::Next,
         Ok(()) => After::Linger,
-        // It is gone: what it would have heard is in the event.
+        // The client is gone; the event has the reason.
         Err(_) => After::Close,
     }
 }
 
-/// Read on for a moment before closing: a close with unread bytes would take the answer back.
+/// Reads on for a moment before closing: a close with unread bytes would reset the connection and lose the response.
 async fn linger<C: Stream>(client: &mut Buffered<C>) {
     close(client).await;
     let mut rest = (&mut client.stream).take(MAX_LINGER);
@@ -287,8 +285,8 @@ async fn linger<C: Stream>(client: &mut Buffered<C>) {
     let _ended = timeout(LINGER, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }
 
-/// Say that nothing more comes.
+/// Shuts down the sending side.
 async fn close<C: Stream>(client: &mut Buffered<C>) {
-    // A client that cannot be told is gone.
+    // An error means that the client is gone.
     let _told = timeout(LINGER, client.stream.shutdown()).await;
 }

@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Name resolution.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -10,12 +10,12 @@ use tokio::sync::Semaphore;
 
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Whoever knows names. Asked once for each connection to a server, never again for the same one.
+/// Resolver of host names. Called once for each connection to a server.
 pub trait Resolve: Send + Sync {
     fn resolve(&self, name: &HostName) -> Lookup;
 }
 
-/// Questions at the same time: each one holds a thread while it waits.
+/// Maximum number of concurrent lookups: each one blocks a thread.
 const MAX_LOOKUPS: usize = 32;
 
 /// The system's own resolver.
@@ -35,7 +35,7 @@ impl Resolve for System {
         let (name, room) = (name.as_str().to_owned(), self.room.clone());
         Box::pin(async move {
             let held = room.acquire_owned().await.map_err(io::Error::other)?;
-            // The thread keeps its place when nobody waits for the answer any more.
+            // The permit belongs to the thread, which may outlive the request that waits for it.
             let lookup = tokio::task::spawn_blocking(move || {
                 let _held = held;
                 let found = (name.as_str(), 0).to_socket_addrs()?;

@@ -1,4 +1,4 @@
-//! The listener, and everything that hangs on it.
+//! Listener of the proxy, and its clients.
 
 use std::io;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use crate::requests;
 use crate::resolve::{Resolve, System};
 use crate::shared::{Common, Shared};
 
-/// When no descriptor is left: connections end meanwhile.
+/// Pause when no descriptor is left; connections end meanwhile.
 const BREATH: Duration = Duration::from_millis(50);
 const TELL: Duration = Duration::from_millis(500);
 
@@ -28,12 +28,12 @@ const TELL: Duration = Duration::from_millis(500);
 pub struct Proxy;
 
 impl Proxy {
-    /// Serve until `shutdown`, inside of the caller's runtime (which has its timers and its network on). `events` gets
-    /// every event; a function does, or whatever is [`Events`]. On shutdown everything that is open ends; its events
-    /// have all been given when this returns.
+    /// Serves until `shutdown`, inside the caller's runtime, which has its timers and its network enabled. `events`
+    /// receives every event: a function, or another [`Events`]. On shutdown all connections end, and all their events
+    /// have been delivered when this returns.
     ///
-    /// Each connection takes two descriptors: the caller sees to it that the process may have enough. Where it may not,
-    /// fewer connections are served.
+    /// Each connection takes two descriptors: the caller makes sure that the process may have enough. Otherwise fewer
+    /// connections are served.
     pub async fn serve(
         listener: TcpListener,
         config: Config,
@@ -43,7 +43,7 @@ impl Proxy {
         Proxy::serve_with(listener, config, Arc::new(System::default()), events, shutdown).await
     }
 
-    /// The same with other eyes for names.
+    /// Like [`Proxy::serve`], with another resolver.
     pub async fn serve_with(
         listener: TcpListener,
         config: Config,
@@ -55,7 +55,8 @@ impl Proxy {
         Proxy::run(listener, Common::new(config, routes, resolver, events), shutdown).await
     }
 
-    /// The same with `routes` that were made of this config before, by a caller who needs their authority.
+    /// Like [`Proxy::serve`], with `routes` that the caller made from this config before, because it needs their
+    /// authority.
     pub async fn serve_routes(
         listener: TcpListener,
         config: Config,
@@ -77,7 +78,7 @@ impl Proxy {
     }
 }
 
-/// One listener, and the clients that came in there.
+/// A listener, and its clients.
 pub(crate) struct Door {
     listener: tokio::net::TcpListener,
     shared: Arc<Shared>,
@@ -85,7 +86,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Inside of the runtime that will serve it.
+    /// Opens the listener, inside the runtime that will serve it.
     pub(crate) fn open(listener: TcpListener, common: Arc<Common>) -> io::Result<Door> {
         listener.set_nonblocking(true)?;
         let shared = Arc::new(Shared::new(common, listener.local_addr()?));
@@ -93,7 +94,7 @@ impl Door {
         Ok(Door { listener, shared, clients: JoinSet::new() })
     }
 
-    /// Until `shutdown`; then everything ends that came in here.
+    /// Serves until `shutdown`, then ends all connections of this listener.
     pub(crate) async fn serve(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         loop {
@@ -104,7 +105,7 @@ impl Door {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => self.take(stream),
                     Err(error) if is_shortage(&error) => sleep(BREATH).await,
-                    // The client went away before it was accepted.
+                    // The client left before it was accepted.
                     Err(_) => {}
                 },
             }
@@ -116,7 +117,7 @@ impl Door {
         let shared = self.shared.clone();
         if let Ok(place) = shared.room.clone().try_acquire_owned() {
             self.clients.spawn(async move {
-                // Without it answers are only slower.
+                // On failure responses are only slower.
                 let _set = stream.set_nodelay(true);
                 requests::serve(stream, &shared).await;
                 drop(place);
@@ -127,7 +128,7 @@ impl Door {
         Record::new(&shared, Mode::Forward).refuse(&refusal);
         if let Ok(place) = shared.told.clone().try_acquire_owned() {
             self.clients.spawn(async move {
-                // It is closed in any case.
+                // The connection is closed in any case.
                 let _told = timeout(TELL, tell(stream, &refusal)).await;
                 drop(place);
             });
@@ -137,8 +138,8 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has this socket too: closing it here would leave it open there, and clients
-        // would wait in it. A socket that is no listener any more is what is wanted.
+        // A process that was forked meanwhile has this socket too: closing it here would leave it open there, and
+        // clients would wait in its queue. Shutdown stops listening in both.
         let _closed = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
     }
 }

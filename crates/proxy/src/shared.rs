@@ -1,4 +1,4 @@
-//! What all connections have in common.
+//! State shared by all connections.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,29 +16,29 @@ use crate::credential::Routes;
 use crate::event::Events;
 use crate::resolve::Resolve;
 
-/// Clients that are told that there is no room. More are closed without a word.
+/// Maximum number of clients that get an error response when the proxy is full. More are closed silently.
 const MAX_TOLD: usize = 32;
-/// Descriptors that are not connections: the runtime's, the resolver's, the standard ones.
+/// Number of descriptors reserved for the runtime, the resolver and the standard streams.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// What all clients of a proxy have in common, wherever they came in.
+/// State shared by all clients of a proxy, over all listeners.
 pub(crate) struct Common {
     pub(crate) config: Config,
     pub(crate) routes: Routes,
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) events: Box<dyn Events>,
     pub(crate) heads: Heads,
-    /// Places for connections.
+    /// Permits for connections.
     pub(crate) room: Arc<Semaphore>,
-    /// Places for clients that are told that there is none.
+    /// Permits for clients that get an error response because the proxy is full.
     pub(crate) told: Arc<Semaphore>,
 }
 
-/// The same for the clients of one listener.
+/// State shared by the clients of one listener.
 #[derive(Clone)]
 pub(crate) struct Shared {
     common: Arc<Common>,
-    /// Where it listens.
+    /// Address of the listener.
     own: SocketAddr,
 }
 
@@ -56,7 +56,7 @@ impl Common {
     }
 }
 
-/// How many connections the process's descriptors are good for.
+/// Number of connections that the process's descriptor limit allows.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let room = limit.map_or(u64::MAX, |limit| limit.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1);
@@ -68,7 +68,7 @@ impl Shared {
         Shared { common, own }
     }
 
-    /// Whether the proxy itself is meant, as its clients see it.
+    /// Whether the target is the proxy itself, as its clients see it.
     pub(crate) fn is_own(&self, target: &Target) -> bool {
         self.own.port() == target.port
             && match &target.host {

@@ -1,37 +1,37 @@
-//! The server's name in the first message of TLS.
+//! Server name (SNI) in a TLS ClientHello.
 //!
-//! A pure function over what a client has sent so far. The message may be cut into any records and segments. With ECH the
-//! outer name is the one seen here. A greeting longer than [`MAX_HELLO`] is malformed.
+//! A pure function over the bytes that a client has sent so far. The message may be split into any records and
+//! segments. With ECH the outer name is the one seen here. A ClientHello longer than [`MAX_HELLO`] is malformed.
 
 use nono_policy::hosts::Host;
 use thiserror::Error;
 
-/// Enough for post-quantum key shares and several tickets.
+/// Maximum size of a ClientHello: enough for post-quantum key shares and several tickets.
 pub const MAX_HELLO: usize = 16 << 10;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const MAX_RECORD: usize = 1 << 14;
 
-/// The name, in its one spelling.
+/// Server name, in canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerName(pub Host);
 
-/// Why there is no answer yet, or never will be.
+/// Reason why no name was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unread {
-    #[error("the greeting is not through yet")]
+    #[error("incomplete TLS ClientHello")]
     Incomplete,
-    #[error("the greeting is malformed")]
+    #[error("malformed TLS ClientHello")]
     Malformed,
 }
 
-/// How the bytes begin.
+/// Class of the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     Handshake,
-    /// A server could read a greeting here that [`parse`] does not: another record comes first, or it is SSL 2's.
+    /// A server could read a ClientHello here that [`parse`] does not: another record comes first, or it is SSL 2.
     Unusual,
-    /// More is needed.
+    /// More bytes are needed.
     Partial,
     Other,
 }
@@ -39,14 +39,14 @@ pub enum Opening {
 pub fn opening(bytes: &[u8]) -> Opening {
     match bytes {
         [HANDSHAKE, ..] => Opening::Handshake,
-        // The kinds of records there are; or a short length, and the kind of message. Telnet's 255 would be too long.
+        // The record types; or a short SSL 2 length and the message type. Telnet's 255 would be too long a length.
         [0x14..=0x18, ..] | [0x80..=0xfe, _, CLIENT_HELLO, ..] => Opening::Unusual,
         [0x80..=0xfe] | [0x80..=0xfe, _] => Opening::Partial,
         _ => Opening::Other,
     }
 }
 
-/// Read the name; a greeting without one is `None`.
+/// Reads the name; `None` for a ClientHello without one.
 pub fn parse(bytes: &[u8]) -> Result<Option<ServerName>, Unread> {
     let message = message(bytes)?;
     hello(&message).ok_or(Unread::Malformed)?.map(name).transpose()
@@ -57,7 +57,7 @@ fn name(bytes: &[u8]) -> Result<ServerName, Unread> {
     text.and_then(|text| text.parse().ok()).map(ServerName).ok_or(Unread::Malformed)
 }
 
-/// The handshake message out of its records.
+/// Joins the handshake message from its records.
 fn message(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -103,7 +103,7 @@ fn is_whole(message: &[u8]) -> bool {
     }
 }
 
-/// Bytes that are taken from the front.
+/// Reader that takes bytes from the front.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// `None`: malformed; `Some(None)`: no name.
+/// Finds the name in a ClientHello. `None`: malformed; `Some(None)`: no name.
 #[allow(clippy::option_option)]
 fn hello(message: &[u8]) -> Option<Option<&[u8]>> {
     let mut hello = Cursor(message);
@@ -158,7 +158,7 @@ fn hello(message: &[u8]) -> Option<Option<&[u8]>> {
     Some(found)
 }
 
-/// One name, of the one kind there is.
+/// Reads the extension, which holds one name of type `host_name`.
 fn server_name(mut body: Cursor<'_>) -> Option<&[u8]> {
     let mut list = body.vector().filter(|_| body.0.is_empty())?;
     list.short().filter(|kind| *kind == 0)?;

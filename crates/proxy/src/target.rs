@@ -1,9 +1,9 @@
-//! `host:port` as it stands in a request.
+//! Parsing of `host:port` in a request.
 
 use crate::config::Target;
 use crate::head::Malformed;
 
-/// Read it; without a port it is `default`, or an error if there is none.
+/// Parses `host:port`; a missing port is `default`, or an error if there is none.
 pub(crate) fn authority(text: &str, default: Option<u16>) -> Result<Target, Malformed> {
     if text.contains('@') {
         return Err(Malformed::UserOrFragment);
@@ -29,7 +29,7 @@ fn port(digits: &str) -> Option<u16> {
 }
 
 impl Target {
-    /// As a Host field has it: the usual port is left out.
+    /// Value of a Host field: the usual port is left out.
     pub fn host_field(&self, usual: u16) -> String {
         if self.port == usual { self.host.to_string() } else { self.to_string() }
     }

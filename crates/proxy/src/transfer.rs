@@ -1,7 +1,7 @@
-//! One body from a sender to a receiver, in the framing that the receiver understands.
+//! Transfer of one body from a sender to a receiver, in the receiver's framing.
 //!
-//! The head of the message goes first, in the same write as what is there of the body. Nothing waits for more: what has
-//! come is sent before more is read.
+//! The head of the message goes first, in the same write as the available part of the body. Received bytes are sent
+//! before more are read.
 
 use std::io;
 use std::time::Duration;
@@ -24,17 +24,17 @@ pub(crate) enum Cut {
     Bad(#[from] BadBody),
 }
 
-/// What is sent.
+/// Parameters of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// As the sender frames it.
+    /// Framing of the sender.
     pub(crate) from: Framing,
     /// Whether the receiver gets chunks.
     pub(crate) chunked: bool,
     pub(crate) idle: Duration,
 }
 
-/// Send `out` (a head) and the body; a body with a `scanner` is changed by it, so the receiver must not know its length.
+/// Sends `out` (a head) and the body. A `scanner` may change the body's length, so then no length may have been sent.
 pub(crate) async fn transfer<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     mut out: Vec<u8>,
     plan: Plan,
@@ -66,7 +66,7 @@ pub(crate) async fn transfer<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     }
 }
 
-/// Everything that has come, as the receiver wants it.
+/// Collects the received bytes in the receiver's framing.
 fn gather<R>(
     decoder: &mut Decoder,
     plan: Plan,
@@ -93,7 +93,7 @@ fn gather<R>(
     Ok(())
 }
 
-/// The frame around one chunk. Its size stands before it and is known after it, so room is left for it.
+/// Frame of one chunk. Its size comes before it but is known after it, so space is reserved.
 struct Chunk(Option<usize>);
 
 const ROOM: usize = 10;
@@ -122,7 +122,7 @@ impl Chunk {
     }
 }
 
-/// The long middle of a body that needs no framing.
+/// Copies the middle of a body that needs no framing.
 async fn plain<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     decoder: &mut Decoder,
     plan: Plan,
@@ -139,7 +139,7 @@ async fn plain<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Write all of it, now.
+/// Writes everything and flushes.
 pub(crate) async fn send<W: AsyncWrite + Unpin>(
     bytes: &[u8],
     to: &mut W,

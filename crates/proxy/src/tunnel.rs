@@ -24,8 +24,8 @@ use crate::transfer::send;
 
 pub(crate) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// Dial, say so, and let the bytes through once the first of them were judged. An error is said to the client by the
-/// caller: no byte of the tunnel has been sent then.
+/// Connects, answers the client, and forwards bytes once the first of them were checked. On an error no byte of the
+/// tunnel has been sent, and the caller answers the client.
 pub(crate) async fn run<C: Stream>(
     client: &mut Buffered<C>,
     target: &Target,
@@ -38,7 +38,7 @@ pub(crate) async fn run<C: Stream>(
     record.open();
     let idle = shared.config.limits.idle;
     if send(ESTABLISHED, &mut client.stream, idle).await.is_err() {
-        // The client is gone: nobody is left to hear of it.
+        // The client is gone.
         record.end();
         return Ok(After::Close);
     }
@@ -67,8 +67,8 @@ pub(crate) async fn run<C: Stream>(
     Ok(After::Close)
 }
 
-/// A tunnel that breaks has ended, like any other: who broke it is not known. Only silence, and a credential on
-/// its way back, are worth a word.
+/// Records the end of a tunnel. A broken tunnel counts as ended, since it is unknown which side broke it; only idleness
+/// and a credential sent back are recorded as failures.
 pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
     match ended {
         Err(broken @ Broken::Idle) => {
@@ -87,7 +87,7 @@ enum Greeted {
     Broken(Broken),
 }
 
-/// Wait for the client's first message, while the server may already speak. What was read stays in `client`.
+/// Waits for the client's first message, while the server may already send. The bytes read stay in `client`.
 async fn greet<C: Stream, S: Stream>(
     client: &mut Buffered<C>,
     server: &mut S,
@@ -100,7 +100,7 @@ async fn greet<C: Stream, S: Stream>(
     let mut down = Pump::new(u64::MAX, Vec::new());
     let mut server_done = false;
     let mut idle = Idle::new(limits.idle);
-    // Runs from the first byte on: a program may wait for the server as long as it likes.
+    // Runs from the first byte on: a client may wait for the server as long as it likes.
     let mut begun = None;
     let mut ended = false;
     let mut held = None;
@@ -125,7 +125,7 @@ async fn greet<C: Stream, S: Stream>(
         }
         if !server_done {
             match down.poll(cx, server, &mut client.stream, received) {
-                // It may still listen: what the client says is judged all the same.
+                // The server may still read, so the client's bytes are checked all the same.
                 Poll::Ready(Ok(())) => {
                     server_done = Pin::new(&mut client.stream).poll_shutdown(cx).is_ready();
                 }

@@ -1,4 +1,4 @@
-//! The exceptions: `NonoError` and its family, and what stays an ordinary exception of Python.
+//! Exceptions: `NonoError` and its subclasses, and the cases that use ordinary Python exceptions.
 //!
 //! A path that is missing or closed is `FileNotFoundError` or `PermissionError`, with `errno` and `filename`; a wrong
 //! argument is `ValueError`. Everything else is a `NonoError`, which is a `RuntimeError`. All carry `path` and `kind`.
@@ -17,15 +17,15 @@ create_exception!(
     nono_py,
     NonoError,
     PyRuntimeError,
-    "Something nono could not do.\n\n`kind` is a fixed word for what, `path` the path it is about, or None."
+    "Base class of nono's exceptions.\n\n`kind` is a fixed word for the cause, `path` the path it is about, or None."
 );
-create_exception!(nono_py, SandboxError, NonoError, "The sandbox cannot be had, or not as it was asked for.");
+create_exception!(nono_py, SandboxError, NonoError, "The sandbox is not available, or not as requested.");
 create_exception!(nono_py, ExecError, NonoError, "A command could not be started.");
-create_exception!(nono_py, PolicyError, NonoError, "A policy that cannot be kept.");
+create_exception!(nono_py, PolicyError, NonoError, "A policy cannot be enforced.");
 create_exception!(nono_py, ProxyError, NonoError, "The filtering proxy cannot serve.");
 create_exception!(nono_py, SnapshotError, NonoError, "A snapshot could not be taken, read or restored.");
 create_exception!(nono_py, CheckpointError, NonoError, "A checkpoint could not be taken, read or restored.");
-create_exception!(nono_py, SessionError, NonoError, "A supervised run could not be made.");
+create_exception!(nono_py, SessionError, NonoError, "A supervised run could not be started or completed.");
 create_exception!(
     nono_py,
     Cancelled,
@@ -48,13 +48,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.add(class.name()?, class)?;
     }
-    // Found on the class where an instance says nothing of its own.
+    // Defaults on the class, for instances without their own values.
     let base = py.get_type::<NonoError>();
     base.setattr("path", py.None())?;
     base.setattr("kind", "error")
 }
 
-/// An exception in the making.
+/// Builder of an exception.
 #[derive(Debug)]
 pub(crate) struct Raise {
     message: String,
@@ -63,7 +63,7 @@ pub(crate) struct Raise {
 }
 
 impl Raise {
-    /// `kind` is a fixed word in snake_case, the same for the same cause for ever.
+    /// `kind` is a fixed word in snake_case, which never changes for the same cause.
     pub(crate) fn new(kind: &'static str, message: impl ToString) -> Raise {
         Raise { message: message.to_string(), kind, path: None }
     }
@@ -73,7 +73,7 @@ impl Raise {
         self
     }
 
-    /// As `E`, one of the family above.
+    /// Exception of class `E`, one of those above.
     pub(crate) fn as_a<E: PyTypeInfo>(self) -> PyErr {
         Python::attach(|py| {
             let error = PyErr::from_type(py.get_type::<E>(), (self.message.clone(),));
@@ -85,7 +85,7 @@ impl Raise {
         self.as_a::<PyValueError>()
     }
 
-    /// As the exception Python itself has for this error of the system, with `errno` and `filename`.
+    /// Python's own exception for this error of the system, with `errno` and `filename`.
     pub(crate) fn os_error(self, source: &io::Error) -> PyErr {
         let class = |py: Python<'_>| -> Py<PyType> {
             match source.kind() {
@@ -103,7 +103,7 @@ impl Raise {
         })
     }
 
-    /// A path that is not there.
+    /// `FileNotFoundError` for a missing path.
     pub(crate) fn not_found(path: &Path, message: impl ToString) -> PyErr {
         Raise::new("not_found", message).about(path).os_error(&io::Error::from_raw_os_error(2))
     }
@@ -111,7 +111,7 @@ impl Raise {
     fn finish(self, py: Python<'_>, error: PyErr) -> PyErr {
         let value = error.value(py);
         let path = self.path.as_deref().map(|path| paths::to_python(py, path));
-        // Exceptions take any attribute; if not, the exception says the rest without it.
+        // Exceptions accept any attribute; if not, the exception is raised without it.
         let _ = value.setattr("kind", self.kind);
         let _ = value.setattr("path", path);
         error

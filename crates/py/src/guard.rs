@@ -1,4 +1,4 @@
-//! A Rust panic is a bug of ours. It becomes a `RuntimeError` that says so, and the host process goes on.
+//! Conversion of Rust panics, which are bugs of nono, to a `RuntimeError`, so that the host process goes on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::error::{NonoError, Raise};
 
-/// Run what may have a bug in it. Whatever it was working on may be half done, and is not used again here.
+/// Runs work that may panic. Its data may be inconsistent afterwards, and is not used again.
 pub(crate) fn guard<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(bug(&*panic)))
 }

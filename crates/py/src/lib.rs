@@ -1,7 +1,7 @@
 //! `nono_py._nono_py`: the native half of the Python package, over crate `nono`.
 //!
-//! Nothing is decided here. Arguments become values of the library, its answers become Python objects, its errors
-//! exceptions (`error`); long work runs beside the caller's thread, which waits without the interpreter (`long`).
+//! Nothing is decided here. Arguments become values of the library, its results become Python objects, its errors
+//! exceptions (`error`); long work runs in another thread, while the caller's waits without the interpreter (`long`).
 //! What is more comfortable in Python (context managers, async variants, the audit module) is in `python/nono_py`.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments arrive as Python hands them over")]
@@ -27,7 +27,7 @@ mod snapshot;
 use pyo3::prelude::*;
 
 /// The native half of `nono_py`.
-// On an interpreter without the lock nothing here was tried, so it is turned on again, which Python says in a warning.
+// Not tested on an interpreter without the GIL, so Python enables it again, with a warning.
 #[pymodule(gil_used = true)]
 fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

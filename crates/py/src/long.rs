@@ -1,7 +1,7 @@
-//! Long work: on a thread of its own, while the caller's thread waits without the interpreter.
+//! Long work on a separate thread, while the caller's thread waits without the interpreter.
 //!
-//! The waiting thread looks for Ctrl-C, tells how far the work is, and hears a [`Cancel`]. So the interpreter is never
-//! taken from inside the engine, a callback runs in the thread that asked for it, and other threads of Python go on.
+//! The waiting thread checks for Ctrl-C, reports progress, and handles a [`Cancel`]. So the engine never takes the
+//! interpreter, a callback runs in the thread of the call, and other Python threads go on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use pyo3::prelude::*;
 use crate::error::{Cancelled, NonoError, Raise};
 use crate::guard::bug;
 
-/// How often the waiting thread looks for Ctrl-C and tells how far the work is.
+/// Interval at which the waiting thread checks for Ctrl-C and reports progress.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Ends long work that was started with it, from any thread.
+/// Cancels long work that was started with it, from any thread.
 #[pyclass(frozen, from_py_object, module = "nono_py")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancel {
@@ -32,7 +32,7 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// End the work at the next point where nothing is half done. It raises `Cancelled`.
+    /// Cancel the work at the next safe point. It raises `Cancelled`.
     fn cancel(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ impl Cancel {
     }
 }
 
-/// Who watches one piece of long work.
+/// Progress callback and cancellation of one piece of long work.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     progress: Option<Py<PyAny>>,
@@ -69,13 +69,13 @@ impl Watch {
     }
 }
 
-/// What the work is told of its watchers, and tells them. Cheap to clone: all clones are one.
+/// Shared state of long work and its caller: cancellation and progress. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Live {
     done: Arc<AtomicU64>,
     total: Arc<AtomicU64>,
     cancelled: Arc<AtomicBool>,
-    /// Ending now would leave something half done.
+    /// Whether cancelling now would leave something half done.
     changing: Arc<AtomicBool>,
 }
 
@@ -87,8 +87,8 @@ impl Live {
 
 impl Observer for Live {
     fn progress(&self, done: u64, total: u64) {
-        // Several threads tell, not always in order. Another total is another stage, which counts anew: a restore looks
-        // at everything before it knows what there is to do.
+        // Several threads report, not always in order. Another total is another stage, which starts anew: a restore
+        // scans everything before it knows what to do.
         if self.total.swap(total, Ordering::Relaxed) == total {
             self.done.fetch_max(done, Ordering::Relaxed);
         } else {
@@ -105,10 +105,10 @@ impl Observer for Live {
     }
 }
 
-/// Run `work` to its end. It should look at [`Live::is_cancelled`], and has to come back soon after that: then
-/// whatever it gives is dropped, and what ended it is raised (`KeyboardInterrupt`, a callback's exception, `Cancelled`).
-/// Work that ended well before it heard of that is not undone. `Cancelled` is not raised then, since it would not be true;
-/// an exception of a signal or a callback is, since nobody else would hear of it.
+/// Runs `work` to its end. It should check [`Live::is_cancelled`] and return soon after that: then its result is
+/// dropped, and the cause is raised (`KeyboardInterrupt`, a callback's exception, `Cancelled`). Work that completed
+/// before it saw the cancellation is not undone. `Cancelled` is not raised then, since it would be wrong; an exception
+/// of a signal or a callback is, since it would be lost otherwise.
 pub(crate) fn long<T: Send>(
     py: Python<'_>,
     watch: &Watch,
@@ -117,7 +117,7 @@ pub(crate) fn long<T: Send>(
     long_with(py, watch, Live::default(), work)
 }
 
-/// The same, where somebody else looks at `live`, too.
+/// Like [`long`], with a `live` that the caller shares with others.
 pub(crate) fn long_with<T: Send>(
     py: Python<'_>,
     watch: &Watch,
@@ -160,10 +160,10 @@ fn cancelled() -> PyErr {
 }
 
 fn no_thread(error: &std::io::Error) -> PyErr {
-    Raise::new("no_thread", format!("no thread can be started for it: {error}")).as_a::<NonoError>()
+    Raise::new("no_thread", format!("cannot start a thread: {error}")).as_a::<NonoError>()
 }
 
-/// Wait for the end; gives what ended it early.
+/// Waits for the end; returns the exception that cancelled it, if any.
 fn attend(watch: &Watch, live: &Live, is_over: &std::sync::mpsc::Receiver<()>) -> Option<PyErr> {
     let mut stopped = None;
     let mut told = (0, 0);
@@ -176,9 +176,9 @@ fn attend(watch: &Watch, live: &Live, is_over: &std::sync::mpsc::Receiver<()>) -
             continue;
         }
         let done = (live.done.load(Ordering::Relaxed), live.total.load(Ordering::Relaxed));
-        // While the interpreter ends there is nobody to tell.
+        // While the interpreter shuts down, progress cannot be reported.
         let looked = Python::try_attach(|py| {
-            // Does something only in the main thread, where Python handles signals.
+            // Has an effect only in the main thread, where Python handles signals.
             py.check_signals()?;
             if done == told { Ok(()) } else { tell(py, watch, live) }
         })

@@ -1,4 +1,4 @@
-//! Lists as arguments, taken item by item: what their `len()` says is not believed, since room would be made for it.
+//! Lists as arguments, read item by item: their `len()` is not trusted for allocating memory.
 
 use std::ops::Deref;
 
@@ -7,10 +7,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 
-/// Any sequence but a string.
+/// Extracts any sequence but a string.
 pub(crate) fn many<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
     if object.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a list is wanted, not a str"));
+        return Err(PyTypeError::new_err("expected a list, not a str"));
     }
     let mut items = Vec::new();
     for item in object.cast::<PySequence>()?.try_iter()? {
@@ -19,14 +19,14 @@ pub(crate) fn many<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -
     Ok(items)
 }
 
-/// The same, or None.
+/// Extracts a sequence, or None.
 pub(crate) fn some_many<'py, T: FromPyObjectOwned<'py>>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Vec<T>>> {
     if object.is_none() { Ok(None) } else { many(object).map(Some) }
 }
 
-/// The same, where a type says how it is extracted.
+/// Sequence, as an extractable type.
 #[derive(Clone, Debug)]
 pub(crate) struct Many<T>(Vec<T>);
 

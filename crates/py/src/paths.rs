@@ -1,4 +1,4 @@
-//! Paths on their way between Python and the library: `str`, `os.PathLike`, any bytes, and a leading `~`.
+//! Conversion of paths between Python and the library: `str`, `os.PathLike`, any bytes, and a leading `~`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PathArg {
         if path.as_os_str().as_encoded_bytes().first() != Some(&b'~') {
             return Ok(PathArg(path));
         }
-        // Python knows whose `~name` it is, and where HOME points now.
+        // Python resolves `~name`, and has the current HOME.
         let expand = object.py().import("os.path")?.getattr("expanduser")?;
         Ok(PathArg(expand.call1((to_python(object.py(), &path),))?.extract()?))
     }
@@ -30,7 +30,7 @@ impl From<PathArg> for PathBuf {
     }
 }
 
-/// A path as Python writes it: `str`, with surrogates for bytes that are no UTF-8.
+/// Path as Python writes it: `str`, with surrogates for bytes that are not UTF-8.
 pub(crate) fn to_python<'py>(py: Python<'py>, path: &Path) -> Bound<'py, PyString> {
     os_str(py, path.as_os_str())
 }
@@ -42,7 +42,7 @@ pub(crate) fn os_str<'py>(py: Python<'py>, text: &OsStr) -> Bound<'py, PyString>
     }
 }
 
-/// Pieces of text one after the other, bytes that are no text kept.
+/// Concatenation of texts, with surrogates kept.
 pub(crate) fn join<'py>(py: Python<'py>, pieces: &[Bound<'py, PyString>]) -> PyResult<Bound<'py, PyString>> {
     let joined = PyString::new(py, "").call_method1("join", (PyTuple::new(py, pieces)?,))?;
     Ok(joined.cast_into::<PyString>()?)

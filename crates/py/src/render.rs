@@ -1,6 +1,6 @@
-//! Small pieces that several classes show themselves with.
+//! Helpers for the HTML representation of several classes.
 
-/// Text for a page of HTML.
+/// Escapes text for HTML.
 pub(crate) fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -10,7 +10,7 @@ pub(crate) fn escape_html(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Whatever steers a terminal or a reader's eye is shown as what it is.
+            // Control and formatting characters are shown as escapes.
             other if other.is_control() || steers(other) => escaped.extend(other.escape_unicode()),
             other => escaped.push(other),
         }
@@ -18,7 +18,7 @@ pub(crate) fn escape_html(text: &str) -> String {
     escaped
 }
 
-/// Without a width of its own, it changes how what is beside it looks.
+/// Whether a character without width changes how its neighbours look.
 fn steers(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

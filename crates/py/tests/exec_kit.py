@@ -33,7 +33,7 @@ def sh(caps: CapabilitySet, script: str, **rest: object) -> ExecResult:
 
 
 def marker() -> str:
-    """A time to sleep that nobody else sleeps."""
+    """A unique time to sleep, by which a process can be found."""
     return f"9{uuid.uuid4().int % 10**8}.5"
 
 

@@ -123,7 +123,7 @@ def status(port: int, target: str, token: str | None = None) -> str:
 
 @dataclass
 class Authority:
-    """An authority with two certificates: `server` for 127.0.0.1, `client` for whoever shows it."""
+    """An authority with two certificates: `server` for 127.0.0.1, `client` for a client."""
 
     folder: Path
 

@@ -80,7 +80,7 @@ def test_a_cancelled_task_ends_its_work(tmp_path: Path, project: Path) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        # Nothing is half done, and nobody has the manager any more.
+        # Nothing is half done, and the manager is free again.
         assert native.create(project).is_protected and native.verify().good
 
     asyncio.run(main())

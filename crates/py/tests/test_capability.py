@@ -265,7 +265,7 @@ def test_deduplicate_gives_nobody_what_another_asked_for(project: Path) -> None:
     assert shown(caps) == [("user", str(project), "read"), ("group:g", str(project), "write")]
     context = QueryContext(caps)
     after = [context.query_path(project / "new", mode)["status"] for mode in (READ, WRITE, READ_WRITE)]
-    # The kernel adds up what it is given, whoever asked for it: before as after.
+    # The kernel adds up grants whatever their source, so both give the same answers.
     assert before == after == ["allowed"] * 3
 
     narrower = CapabilitySet()

@@ -98,7 +98,7 @@ def test_beside_threads_that_fork_and_allocate() -> None:
 
 
 def test_input_ends_although_others_are_started_meanwhile() -> None:
-    # If the writing end of a pipe leaked into somebody else's child, `cat` would wait for that child.
+    # If the writing end of a pipe leaked into another child, `cat` would wait for that child.
     caps = system()
     with ThreadPoolExecutor(16) as pool:
         long_ones = [pool.submit(sh, caps, "sleep 5", timeout_secs=60) for _ in range(4)]

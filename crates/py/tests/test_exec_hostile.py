@@ -70,14 +70,14 @@ attempt('memory', lambda: open(f'/proc/{pid}/mem', 'rb') is not None)
 def test_the_process_that_started_it() -> None:
     caps = system()
     caps.allow_path("/proc", AccessMode.READ)
-    # Somebody to try it on, who has his pid among his arguments, and lets others of his user attach.
+    # A victim process that prints its pid, and lets other processes of its user attach.
     code = "import ctypes, os, sys; ctypes.CDLL(None).prctl(0x59616d61, -1); print(os.getpid(), flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-I", "-c", code], stdin=-1, stdout=-1) as victim:
         assert victim.stdout is not None
         victim.stdout.readline()
         confined = python(caps, PARENT, victim.pid).decode().split()
         everything = outside(PARENT, victim.pid).decode().splitlines()
-        # Whoever attached leaves it stopped.
+        # The process that attached leaves it stopped.
         victim.kill()
     assert {"signal yes", "attach yes", "memory yes"} <= set(everything)
     assert confined == ["see", "no", "signal", "no", "attach", "no", "memory", "no"]

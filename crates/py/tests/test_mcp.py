@@ -65,7 +65,7 @@ def test_every_tool_is_known_and_answers(tmp_path: Path, project: Path, mode: st
         assert text(await client.call_tool("why", {"path": "~/.ssh/id"})).startswith("DENIED")
         refused = await client.call_tool("request_access", {"path": "/etc/shadow", "reason": "to see"})
         assert refused.is_error and "no sandbox" in text(refused)
-        # Nobody can be asked.
+        # There is no approver.
         refused = await client.call_tool("restore_checkpoint", {"checkpoint": "1"})
         assert refused.is_error and "nono checkpoints restore" in text(refused)
 

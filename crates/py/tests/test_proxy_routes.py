@@ -32,7 +32,7 @@ def bearer(proxy: ProxyHandle) -> dict[str, str]:
 
 
 def hidden(answer: Answer, server: Origin, proxy: ProxyHandle, secret: str = SECRET) -> None:
-    """The server had the secret, showed it, and nobody saw it."""
+    """The server got the secret and sent it back, and the client did not see it."""
     assert answer.status == 200
     had = server.seen[-1] + str(server.headers[-1])
     assert secret in had or base64.b64encode(f"me:{secret}".encode()).decode() in had

@@ -395,7 +395,7 @@ def test_undo_points(project: Path) -> None:
     assert [point["id"] for point in nono.undo_points(project, paths=[project / "one"])] == both[1:]
     nono.open_session(second.session_id).restore()
     assert [point["id"] for point in nono.undo_points(project)] == both[1:]
-    with pytest.raises(ValueError, match="no session, no checkpoint here, and no time"):
+    with pytest.raises(ValueError, match="not a session, a checkpoint here, or a time"):
         nono.undo_points(project, to="yesterday")
     with pytest.raises(FileNotFoundError):
         nono.undo_points(project / "nowhere")

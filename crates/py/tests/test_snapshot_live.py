@@ -61,7 +61,7 @@ def test_other_threads_go_on(tmp_path: Path, big: Path) -> None:
             work()
             return (counter.count - before) / (time.perf_counter() - begin)
 
-    # What a thread counts to when nobody wants the interpreter.
+    # Rate of a thread while no other uses the interpreter.
     free = rate(lambda: time.sleep(0.3))
     assert rate(manager.create_baseline) > free / 10
     (big / "0" / "0").write_text("changed")
@@ -124,7 +124,7 @@ from nono_py import SnapshotManager
 session, root, operation = sys.argv[1:]
 manager = SnapshotManager(session, [root])
 def progress(done, total):
-    # It has begun: whoever started this may interrupt it now.
+    # The work has begun: the parent may interrupt it now.
     print("working", flush=True)
 try:
     print("begin", flush=True)
@@ -216,7 +216,7 @@ def test_a_restore_is_never_left_half_done(tmp_path: Path, how: signal.Signals) 
         elif told == []:
             continue
         else:
-            assert rest == [] and told == ["a restore that was cut off has been completed"]
+            assert rest == [] and told == ["completed an interrupted restore"]
         assert left == []
         assert {(root / f"{number}").read_text() for number in range(files)} == {"old"}
         return

@@ -1,5 +1,5 @@
-//! Text in the documents that comes from elsewhere: in SECURITY.md the table of guarantees, from the code, and the table of
-//! attacks, from the verdicts of the escape suite.
+//! Generated text in the documents: in SECURITY.md the table of guarantees, from the code, and the table of attacks,
+//! from the verdicts of the escape suite.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use nono::{Guarantee, Held, guarantees};
 const FILE: &str = "SECURITY.md";
 const SUITE: &str = "tests/escape";
 
-/// Bring the file up to date.
+/// Updates the file.
 pub(crate) fn write(root: &Path) -> io::Result<Vec<String>> {
     let path = root.join(FILE);
     let text = fs::read_to_string(&path)?;
@@ -22,13 +22,13 @@ pub(crate) fn write(root: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Say what is out of date, and change nothing.
+/// Reports what is out of date, without changing it.
 pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(root.join(FILE))?;
     Ok(match current(root, &text)? {
         Err(missing) => vec![missing],
         Ok(new) if new == text => Vec::new(),
-        Ok(_) => vec![format!("{FILE} does not agree with the code: run `cargo xtask docs`")],
+        Ok(_) => vec![format!("{FILE} is out of date: run `cargo xtask docs`")],
     })
 }
 

@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask arch` checks the shape of the workspace, `cargo xtask docs` keeps generated
+//! Development tasks: `cargo xtask arch` checks the architecture of the workspace, `cargo xtask docs` keeps generated
 //! text up to date. Nothing here is part of the product.
 
 mod arch;

@@ -1,4 +1,4 @@
-//! Comma-separated values as RFC 4180 has them, harmless in a spreadsheet.
+//! Export as CSV (RFC 4180), safe to open in a spreadsheet.
 
 use super::facts::{facts, word};
 use crate::record::Record;
@@ -53,7 +53,7 @@ pub(super) fn row(session_id: &str, record: &Record) -> String {
     cells.map(|text| cell(&text)).join(",") + "\r\n"
 }
 
-/// A spreadsheet takes some beginnings for a formula to be run: an apostrophe makes them text.
+/// Cell of a table. Spreadsheets run cells with some beginnings as formulas: an apostrophe makes them text.
 pub(super) fn cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };

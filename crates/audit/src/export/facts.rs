@@ -1,18 +1,18 @@
-//! What all events have in common, for tables and for looking things up.
+//! Common columns of all events, for tables and searches.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::event::{Decision, Event, Network, Phase};
 
-/// One event, laid flat. Text may hold anything: whoever shows it makes it harmless first.
+/// One event as a table row. Text may hold anything: the caller escapes it before showing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub time_ms: u64,
-    /// As in the record.
+    /// Kind of the event, as in the record.
     pub kind: &'static str,
     pub decision: Option<Decision>,
-    /// What it is about: a path, a host with its port, an address, a session.
+    /// Subject of the event: a path, a host with its port, an address, a session.
     pub subject: String,
     pub access: String,
     pub program: String,
@@ -116,7 +116,7 @@ fn access(it: &Network) -> String {
     }
 }
 
-/// What nobody decides.
+/// Row of an event that has no decision.
 fn other(event: &Event, one: Facts) -> Facts {
     let of = |time_ms, kind, subject: String, reason: &str| Facts {
         time_ms,
@@ -146,7 +146,7 @@ fn other(event: &Event, one: Facts) -> Facts {
     }
 }
 
-/// A path in a table: text as it is, every byte that is none as `\xNN`. The record has it exactly.
+/// Path for a table: UTF-8 as it is, other bytes as `\xNN`. The record has it exactly.
 fn text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

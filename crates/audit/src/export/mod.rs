@@ -1,4 +1,4 @@
-//! Records for other programs, one after another: however long a log is, one record of it is held.
+//! Export of records for other programs. Records are streamed: only one is in memory, however long a log is.
 
 mod csv;
 mod facts;
@@ -18,7 +18,7 @@ pub use facts::{Facts, facts, word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// RFC 4180, with a head line.
     Csv,
@@ -32,7 +32,7 @@ pub struct Exporter<W> {
     out: W,
     format: Format,
     session: Option<String>,
-    /// Of the session, so far.
+    /// Number of records of the session so far.
     records: u64,
 }
 
@@ -56,7 +56,7 @@ impl<W: Write> Exporter<W> {
         Ok(Exporter { out, format, session: None, records: 0 })
     }
 
-    /// The records that follow are of this session.
+    /// Starts a session; the following records belong to it.
     pub fn session(&mut self, id: &str) -> io::Result<()> {
         if self.format == Format::OtlpJson {
             if self.session.is_some() {

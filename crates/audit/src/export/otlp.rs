@@ -1,4 +1,4 @@
-//! OpenTelemetry's logs in JSON: one `resourceLogs` entry a session, one `logRecords` entry an event.
+//! Export as OpenTelemetry logs in JSON: one `resourceLogs` entry per session, one `logRecords` entry per event.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,10 +12,10 @@ use crate::record::Record;
 pub(super) const BEGIN: &str = "{\"resourceLogs\":[";
 pub(super) const SESSION_END: &str = "]}]}";
 pub(super) const END: &str = "]}\n";
-/// The digest of a session's id is its trace.
+/// Digest domain of trace ids, which are made from session ids.
 const TRACE_DOMAIN: &[u8] = b"nono.audit.trace\n";
 
-/// As OpenTelemetry numbers them.
+/// Severity numbers and texts of OpenTelemetry.
 const INFO: (u8, &str) = (9, "INFO");
 const WARN: (u8, &str) = (13, "WARN");
 const ERROR: (u8, &str) = (17, "ERROR");
@@ -78,7 +78,7 @@ fn attribute(key: &str, value: &Value) -> Value {
     json!({"key": key, "value": any(value)})
 }
 
-/// A value with its kind. Whole numbers are strings there, as they do not fit into what some programs calculate with.
+/// Value with its type. Integers are strings in this format, because 64 bits do not fit into every program's numbers.
 fn any(value: &Value) -> Value {
     match value {
         Value::Null => json!({}),
@@ -98,7 +98,7 @@ fn any(value: &Value) -> Value {
     }
 }
 
-/// A path that is no text.
+/// Bytes of a path that is not UTF-8.
 fn bytes(map: &Map<String, Value>) -> Option<Vec<u8>> {
     let values = map.get("bytes").filter(|_| map.len() == 1)?.as_array()?;
     values.iter().map(|value| value.as_u64().and_then(|byte| u8::try_from(byte).ok())).collect()

@@ -93,7 +93,7 @@ fn lines_hold_the_exact_event() {
     assert!(lines[0]["prev_chain"].is_null() && lines[4]["prev_chain"].is_null());
 }
 
-/// RFC 4180, read back.
+/// Parser of RFC 4180, to read the export back.
 fn read_csv(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! The log of a session whose supervisor was killed, opened once more to be closed.
+//! Reopening the log of a session whose supervisor was killed, to close it.
 
 use std::fs::TryLockError;
 use std::io::{self, BufReader};
@@ -16,7 +16,7 @@ use crate::session::{SessionError, SessionRecord};
 use crate::summary::Summary;
 use crate::writer::{WriteError, Writer};
 
-/// Why the log of a session that was killed cannot be closed.
+/// Reason why the log of a killed session cannot be closed.
 #[derive(Debug, Error)]
 pub enum ResumeError {
     #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
@@ -27,12 +27,13 @@ pub enum ResumeError {
     Write(#[from] WriteError),
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("{}: it does not begin as the log of its session", .path.display())]
+    #[error("{}: the first record is not the start of its session", .path.display())]
     NotItsLog { path: PathBuf },
 }
 
 impl Log {
-    /// The line that a writer entered before it was killed. A ledger that cannot be read has none; adding to it says why.
+    /// Sequence number of the entry that the writer added before it was killed. An unreadable ledger has none; adding
+    /// to it then reports why.
     pub(super) fn line_in_ledger(&self, state: &State) -> Option<u64> {
         let id = &state.summary.started()?.session_id;
         let mut own =
@@ -40,21 +41,21 @@ impl Log {
         own.next().filter(|entry| !entry.removed).map(|entry| entry.sequence)
     }
 
-    /// The log of a session whose writer was killed, to be closed: what was written is checked, and half a record behind it
-    /// goes. None where somebody writes it, or it is closed.
+    /// Opens the log of a session whose writer was killed, to close it: its records are checked, and an incomplete one
+    /// at the end is removed. `None` if another process writes it, or if it is closed.
     pub fn resume(audit: &Path, session_id: &str, options: Options) -> Result<Option<Log>, ResumeError> {
         let dir = audit.join(session_id);
         let failed = |path: &Path, source| ResumeError::Io { path: path.to_owned(), source };
         let path = dir.join(EVENTS);
         let file = files::open_to_write(&path).map_err(|error| failed(&path, error))?;
-        // A file system without locks is no reason to fail: the caller knows that the session is over.
+        // A file system without locks is not an error: the caller knows that the session is over.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Ok(None);
         }
         match SessionRecord::read(&dir) {
             Ok(record) if record.ended.is_some() => return Ok(None),
             Ok(_) => {}
-            // Killed before it was written.
+            // Killed before session.json was written.
             Err(SessionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }

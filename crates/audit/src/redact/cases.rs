@@ -1,4 +1,4 @@
-//! What is a secret to everybody who sees it, what is none, and texts made to be slow.
+//! Test cases of redaction: obvious secrets, ordinary command lines, and texts made to be slow.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ fn argv(line: &str) -> String {
     redactor().argv(&words).join(" ")
 }
 
-/// `␣` is a blank within a word. What must not be seen is `S3cret…`.
+/// `␣` is a blank within a word. `S3cret…` must not appear in the result.
 #[test]
 fn secrets_on_command_lines() {
     for line in [
@@ -139,7 +139,7 @@ fn tokens_by_their_look() {
     }
 }
 
-/// What people type all day stays as it is.
+/// Ordinary command lines stay unchanged.
 #[test]
 fn ordinary_command_lines() {
     for line in [
@@ -215,7 +215,7 @@ fn the_table_is_written_as_it_is_compared() {
     }
 }
 
-/// Pieces that were, or could be, looked at again from each of their places.
+/// Pieces that a bad implementation would scan again from each of their positions.
 const PIECES: &[&str] = &[
     "a",
     "A",
@@ -295,8 +295,8 @@ const PIECES: &[&str] = &[
     "set token ",
 ];
 
-/// The time of this thread alone, whatever else the machine does. Eight times the length takes eight times as long, and
-/// with the square of the length sixty-four times.
+/// Measures the CPU time of this thread alone. Eight times the length takes eight times as long if the time is linear,
+/// and sixty-four times if it is quadratic.
 #[test]
 fn long_texts_take_no_longer_than_their_length() {
     let redactor = redactor();
@@ -313,7 +313,7 @@ fn long_texts_take_no_longer_than_their_length() {
     }
 }
 
-/// No part of a text makes the stack grow.
+/// Many parts in a text do not make the stack grow.
 #[test]
 fn many_parts() {
     let redactor = redactor();
@@ -330,7 +330,7 @@ fn what_is_too_long_is_cut_between_words() {
     assert_eq!(redactor.text(&whole), whole);
     let cut = redactor.text(&format!("{whole}é"));
     assert!(cut.len() <= LONGEST + CUT.len() && cut.ends_with(CUT));
-    // The secret would go on behind the cut, where the `@` is that tells.
+    // The secret continues behind the cut, where the telling `@` is.
     let long = format!("{} https://me:S3cret{}@host", "a ".repeat(LONGEST / 2 - 20), "x".repeat(100));
     let cut = redactor.text(&long);
     assert!(cut.ends_with(CUT) && !cut.contains("S3cret") && cut.len() > LONGEST - LAST_WORD);

@@ -1,16 +1,16 @@
-//! Addresses that are secrets themselves: whoever knows them may post there.
+//! Addresses that are secrets themselves: webhook URLs, to which any client that knows them may post.
 
 use super::tokens::head;
 
 /// One part of a path, between `/`.
 #[derive(Clone, Copy)]
 enum Part {
-    /// Begins with this letter.
+    /// Id that begins with this letter.
     Id(u8),
     Number,
 }
 
-/// What a path has before its secret, beginning with a `/`. The host is not looked at: often only a path is known.
+/// Beginnings of paths before the secret, starting with a `/`. The host is ignored: often only a path is known.
 const HOOKS: &[(&str, &[Part])] = &[
     ("/services/", &[Part::Id(b'T'), Part::Id(b'B')]),
     ("/workflows/", &[Part::Id(b'T'), Part::Id(b'A'), Part::Number]),
@@ -20,15 +20,15 @@ const HOOKS: &[(&str, &[Part])] = &[
     ("/IncomingWebhook/", &[]),
     ("/with/key/", &[]),
 ];
-/// No id is longer.
+/// Maximum length of an id.
 const ID: usize = 32;
-/// A secret in a path is not shorter.
+/// Minimum length of a secret in a path.
 const SECRET: usize = 6;
-/// That of a bot has so many digits and so many characters more.
+/// Minimum number of digits, and of characters after them, in a bot's token.
 const BOT_DIGITS: usize = 3;
 const BOT_SECRET: usize = 8;
 
-/// The secret part of such an address, to the end of the path.
+/// Range of the secret in such an address, to the end of the path.
 pub(super) fn hook(text: &str, at: usize) -> Option<(usize, usize)> {
     if text.as_bytes()[at] != b'/' {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn hook(text: &str, at: usize) -> Option<(usize, usize)> {
     found.or_else(|| bot(text, at))
 }
 
-/// `/bot12345:secret/method`.
+/// Range of the secret in `/bot12345:secret/method`.
 fn bot(text: &str, at: usize) -> Option<(usize, usize)> {
     let tail = text[at..].strip_prefix("/bot")?;
     let digits = number(tail).filter(|digits| *digits >= BOT_DIGITS)?;
@@ -53,7 +53,7 @@ fn bot(text: &str, at: usize) -> Option<(usize, usize)> {
 }
 
 impl Part {
-    /// What follows this part and its `/`.
+    /// Text after this part and its `/`.
     fn strip(self, text: &str) -> Option<&str> {
         let length = head(text, ID + 1).find('/').filter(|length| *length > 0)?;
         let part = &text.as_bytes()[..length];
@@ -65,7 +65,7 @@ impl Part {
     }
 }
 
-/// How many digits `text` begins with.
+/// Number of digits at the beginning of `text`.
 fn number(text: &str) -> Option<usize> {
     head(text, ID).find(|c: char| !c.is_ascii_digit())
 }

@@ -1,8 +1,8 @@
-//! `"name": "value"` anywhere in a text, also where its quotes are escaped.
+//! Redaction of `"name": "value"` anywhere in a text, also with escaped quotes.
 
 use super::Redactor;
 
-/// A name in quotes, as a place in the text, and the quotes it is in.
+/// Range of a quoted name in the text, and its quotes.
 struct Named {
     name: (usize, usize),
     quote: char,
@@ -29,7 +29,7 @@ impl Redactor {
     }
 }
 
-/// A name longer than this is none.
+/// Maximum length of a name.
 const NAME: usize = 128;
 
 fn named(text: &str, colon: usize) -> Option<Named> {
@@ -46,7 +46,7 @@ fn named(text: &str, colon: usize) -> Option<Named> {
     Some(Named { name: (start, end), quote, escapes })
 }
 
-/// Where the value is that comes at or after `from`. It is in the quotes its name is in, or in none.
+/// Range of the value at or after `from`. It has the same quotes as its name, or none.
 fn value(text: &str, from: usize, named: &Named) -> (usize, usize) {
     let &Named { quote, escapes, .. } = named;
     let at = text.len() - text[from..].trim_start().len();
@@ -57,7 +57,7 @@ fn value(text: &str, from: usize, named: &Named) -> (usize, usize) {
     }
 }
 
-/// Where the quote comes with no more escapes before it than the one that opened; the end if none does.
+/// Position of the closing quote, which has no more escapes before it than the opening one; the end if there is none.
 fn closing(inner: &str, quote: char, escapes: usize) -> usize {
     for (at, _) in inner.match_indices(quote) {
         let before = &inner[..at];
@@ -69,7 +69,7 @@ fn closing(inner: &str, quote: char, escapes: usize) -> usize {
     inner.len()
 }
 
-/// A number, or whatever stands there without quotes. Lists and objects are looked into, not taken whole.
+/// Length of a number or another unquoted value. Lists and objects are scanned inside, not redacted as a whole.
 fn bare(text: &str) -> usize {
     if text.starts_with(['{', '[']) {
         return 0;

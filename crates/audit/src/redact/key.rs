@@ -1,4 +1,4 @@
-//! The key under which redacted values are digested: made once, read by nobody else.
+//! Key for the digests of redacted values: created once, readable by its owner only.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ const LENGTH: usize = 32;
 pub enum KeyError {
     #[error("{}: {}", .path.display(), nono_sys::errno::describe(.source))]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: it is no key for redaction: {why}", .path.display())]
+    #[error("{}: not a redaction key: {why}", .path.display())]
     Wrong { path: PathBuf, why: &'static str },
 }
 
@@ -32,18 +32,19 @@ impl Key {
         &self.0
     }
 
-    /// One that nobody keeps.
+    /// Temporary key, which is not stored.
     pub fn passing() -> io::Result<Key> {
         Ok(Key(random()?))
     }
 
-    /// The key in this file; a new one where there is no such file.
+    /// Loads the key in this file; creates one if there is no such file.
     pub fn load_or_make(path: &Path) -> Result<Key, KeyError> {
         Ok(Key::load_or_replace(path)?.0)
     }
 
-    /// The same, and where the damaged one was put that was replaced: what is recorded from now on cannot be compared
-    /// with earlier records. A key of somebody else, or one that others can read, is an error: it was not damage.
+    /// Loads or creates the key; a damaged one is moved aside and replaced, and its new path is returned. Later records
+    /// cannot be compared with earlier ones then. A key of another user, or one that others can read, is an error, not
+    /// damage.
     pub fn load_or_replace(path: &Path) -> Result<(Key, Option<PathBuf>), KeyError> {
         let failed = |source| KeyError::Io { path: path.to_owned(), source };
         let mut aside = None;
@@ -60,18 +61,18 @@ impl Key {
     }
 }
 
-/// Made, read, replaced by somebody else meanwhile: more often than this it is not that.
+/// Maximum number of attempts while other processes create or replace the key.
 const ATTEMPTS: usize = 8;
 
-/// What is wrong with a key file.
+/// Flaw of a key file.
 enum Flaw {
-    /// Cut short, as by a loss of power.
+    /// Wrong length, as after a power loss.
     Length,
     Other(&'static str),
 }
 
-/// Put a damaged key aside, under a name of its own; nothing where somebody else did. The lock is on the damaged file
-/// itself, so that nobody takes the new one away.
+/// Moves a damaged key aside, to a free name; returns `None` if another process did. The lock is on the damaged file
+/// itself, so that no process moves the new one away.
 fn put_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     let file = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -85,7 +86,7 @@ fn put_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     }
     let name = |number: u32| path.with_extension(format!("key.damaged-{number}"));
     let free = (1..=u32::MAX).map(name).find(|aside| aside.symlink_metadata().is_err());
-    let aside = free.ok_or_else(|| io::Error::other("no name is left for it"))?;
+    let aside = free.ok_or_else(|| io::Error::other("no free name to move the damaged key to"))?;
     std::fs::rename(path, &aside)?;
     Ok(Some(aside))
 }
@@ -107,9 +108,9 @@ fn read(path: &Path) -> io::Result<Result<Key, Flaw>> {
     let wrong = if !meta.is_file() {
         Flaw::Other("it is not a regular file")
     } else if meta.uid() != nono_sys::process::uid() {
-        Flaw::Other("it belongs to somebody else")
+        Flaw::Other("it belongs to another user")
     } else if meta.mode() & 0o077 != 0 {
-        Flaw::Other("others can read or write it")
+        Flaw::Other("other users can read or write it")
     } else if meta.len() != LENGTH as u64 {
         Flaw::Length
     } else {
@@ -120,18 +121,18 @@ fn read(path: &Path) -> io::Result<Result<Key, Flaw>> {
     Ok(Err(wrong))
 }
 
-/// Complete under its name, or not there: it is linked to it when it is whole.
+/// Creates the key atomically: it is linked to its name when it is complete.
 fn make(path: &Path) -> io::Result<()> {
-    // The key has nothing to do with its passing name.
+    // The temporary name is independent of the key.
     let (mark, bytes) = (random()?, random()?);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".tmp-{}-{:02x}{:02x}{:02x}", std::process::id(), mark[0], mark[1], mark[2]));
     let whole = path.with_file_name(name);
     let made = nono_sys::fs::make_file(&whole, 0o600, &bytes);
-    // Made once and needed by every run: on the disk before anything is digested with it.
+    // Created once and needed by every run: on disk before its first use.
     let made = made.and_then(|()| File::open(&whole)?.sync_all());
     let linked = made.and_then(|()| std::fs::hard_link(&whole, path));
-    // Best effort: what stays behind is another key or none, for nothing.
+    // Best effort: a file left behind is an unused key.
     let _ = std::fs::remove_file(&whole);
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -141,7 +142,7 @@ fn make(path: &Path) -> io::Result<()> {
 
 fn random() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
-    // Up to 256 bytes come at once, and are never cut short by a signal.
+    // The kernel returns up to 256 bytes at once, uninterrupted by signals.
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes)
 }

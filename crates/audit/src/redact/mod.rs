@@ -1,8 +1,8 @@
-//! Secrets taken out of what is recorded.
+//! Redaction of secrets in recorded text.
 //!
-//! A redacted value becomes `[redacted:xxxxxxxxxxxxxxxx]`, the beginning of a keyed digest: two equal secrets can be seen
-//! to be equal, and nothing else is told. In doubt a value is taken for a secret: a record that says too little is a
-//! nuisance, one that says too much is a leak. Any bytes go in, text comes out.
+//! A redacted value becomes `[redacted:xxxxxxxxxxxxxxxx]`, the beginning of a keyed digest, which only reveals whether
+//! two secrets are equal. In doubt a value counts as a secret: a record with too little is a nuisance, one with too
+//! much is a leak. Any bytes are accepted; the result is text.
 //!
 //! Limit: a secret that has neither a telling name beside it nor a known shape cannot be recognised.
 
@@ -35,22 +35,22 @@ use names::normal;
 use tokens::head;
 use words::Words;
 
-/// So deep are words within words, values within values looked at; what lies deeper is redacted whole.
+/// Maximum nesting of words and values that is parsed; deeper values are redacted as a whole.
 const DEPTH: usize = 6;
-/// So many hexadecimal digits of the keyed digest are kept.
+/// Number of hexadecimal digits of the keyed digest that are kept.
 const DIGITS: usize = 16;
 const OPENING: &str = "[redacted:";
-/// Of a longer text only so much is looked at, and the rest is left out: no record holds as much.
+/// Maximum length of a text; the rest is dropped, since no record holds as much.
 const LONGEST: usize = 64 << 10;
-/// So far before that a text may end, so that nothing is cut in two.
+/// Maximum distance before that limit at which a text may be cut, so that no word is cut in two.
 const LAST_WORD: usize = 4 << 10;
-/// What stands for the rest.
+/// Mark for the dropped rest.
 const CUT: &str = "…";
 
-/// What a header's value may begin with that is no secret.
+/// Authentication schemes at the beginning of a header's value, which are not secret.
 const SCHEMES: &[&str] = &["bearer", "basic", "digest", "token", "apikey", "negotiate", "aws4-hmac-sha256"];
 
-/// Takes secrets out of words, addresses, headers and variables.
+/// Redactor of command lines, addresses, headers and variables.
 #[derive(Debug)]
 pub struct Redactor {
     table: Table,
@@ -62,39 +62,39 @@ impl Redactor {
         Redactor { table, key: hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()) }
     }
 
-    /// The words of a command. Bytes that are no text become `\xNN`.
+    /// Redacts a command line. Bytes that are not UTF-8 become `\xNN`.
     pub fn argv(&self, argv: &[OsString]) -> Vec<String> {
         let mut words = Words::default();
         argv.iter().map(|word| self.word(&mut words, &self.seen(&text_of(word)), DEPTH)).collect()
     }
 
-    /// An address, or whatever was given for one.
+    /// Redacts an address, valid or not.
     pub fn url(&self, url: &str) -> String {
         self.plain(&self.seen(url), DEPTH)
     }
 
-    /// The value of a header.
+    /// Redacts the value of a header.
     pub fn header(&self, name: &str, value: &str) -> String {
         if self.is_secret_name(name) { self.header_value(value) } else { self.text(value) }
     }
 
-    /// The value of a variable.
+    /// Redacts the value of a variable.
     pub fn env(&self, name: &OsStr, value: &OsStr) -> String {
         let value = text_of(value);
         if self.is_secret_name(&text_of(name)) { self.mark(&value) } else { self.text(&value) }
     }
 
-    /// Anything else: a message, a reason, a line for a shell.
+    /// Redacts other text: a message, a reason, a shell command.
     pub fn text(&self, text: &str) -> String {
         self.line(&self.seen(text), DEPTH)
     }
 
-    /// As much as is recorded, without known shapes.
+    /// Text cut to the maximum length, without secrets of a known shape.
     fn seen(&self, text: &str) -> String {
         self.shapes(&cut(text))
     }
 
-    /// What stands for a secret. Nothing stays nothing, and what stands for one already stays as it is.
+    /// Replacement for a secret. An empty value and an existing replacement stay unchanged.
     fn mark(&self, secret: &str) -> String {
         if secret.is_empty() || is_mark(secret) {
             return secret.to_owned();
@@ -107,7 +107,7 @@ impl Redactor {
         text + "]"
     }
 
-    /// The scheme stays, so that the same secret is the same in a header and elsewhere.
+    /// Redacts a header's value without its scheme, so that the same secret has the same replacement elsewhere.
     fn header_value(&self, value: &str) -> String {
         let trimmed = value.trim_start();
         let scheme = trimmed.split_once(' ').filter(|(scheme, _)| SCHEMES.contains(&&*normal(scheme)));
@@ -117,7 +117,7 @@ impl Redactor {
         }
     }
 
-    /// Whether what goes by this name is a secret: as a flag, a header or a variable, whichever it may be.
+    /// Whether the name is that of a secret, as a flag, a header or a variable.
     fn is_secret_name(&self, name: &str) -> bool {
         let name = normal(name);
         let tables = [&self.table.flags, &self.table.headers, &self.table.env];
@@ -125,7 +125,7 @@ impl Redactor {
     }
 }
 
-/// Half a secret would not be known for one: a long text ends where a word does.
+/// Cuts a long text at the end of a word: half a secret would not be recognised.
 fn cut(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST {
         return Cow::Borrowed(text);
@@ -143,7 +143,7 @@ fn is_mark(text: &str) -> bool {
     digits.is_some_and(|digits| digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Text as it is; every byte that is none as `\xNN`.
+/// UTF-8 as it is, other bytes as `\xNN`.
 fn text_of(word: &OsStr) -> String {
     let mut text = String::new();
     for chunk in word.as_bytes().utf8_chunks() {

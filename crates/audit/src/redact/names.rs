@@ -1,7 +1,6 @@
-//! Names that tell of secrets, as a person writes them in a table: with `*` for anything.
+//! Sets of names of secrets, with `*` for anything.
 
-/// A set of names, and the exceptions from it. What every run has is taken as it stands: nothing is made of it at the
-/// start of one.
+/// Set of names, with exceptions. The built-in names are used in place, without work at the start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     known: &'static [&'static str],
@@ -11,7 +10,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// All of them as [`normal`] gives them.
+    /// Built-in set; all names must be in [`normal`] form.
     pub(super) const fn new(known: &'static [&'static str], not: &'static [&'static str]) -> Names {
         Names { known, not, more: Vec::new(), except: Vec::new() }
     }
@@ -24,7 +23,7 @@ impl Names {
         self.except.extend(patterns.into_iter().map(normal));
     }
 
-    /// `name` as [`normal`] gives it.
+    /// Whether the set has `name`, which must be in [`normal`] form.
     pub(super) fn has(&self, name: &str) -> bool {
         any(self.known, &self.more, name) && !any(self.not, &self.except, name)
     }
@@ -39,15 +38,15 @@ fn any(known: &[&str], more: &[String], name: &str) -> bool {
     known.iter().any(|pattern| fits(pattern, name)) || more.iter().any(|pattern| fits(pattern, name))
 }
 
-/// One spelling for `--api_key`, `API_KEY` and `Api-Key`.
+/// Canonical spelling of a name: the same for `--api_key`, `API_KEY` and `Api-Key`.
 pub(super) fn normal(name: &str) -> String {
     let name = name.trim().trim_start_matches('-');
     name.chars().map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// Each piece between stars is found at its first place after the one before; that is enough, as stars take anything.
+/// Whether a name matches a pattern. Each piece between stars is matched at its first position after the one before.
 fn fits(pattern: &str, name: &str) -> bool {
-    // Nearly all of them end here, and every name of a long text is compared with each.
+    // Fast path: nearly all comparisons end here, and every name of a long text is compared with each pattern.
     let last = pattern.as_bytes().last();
     if last != Some(&b'*') && last != name.as_bytes().last() {
         return false;

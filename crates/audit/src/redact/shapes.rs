@@ -1,7 +1,7 @@
-//! Secrets that are known by how they look, wherever they stand.
+//! Secrets recognised by their shape, anywhere in a text.
 //!
-//! Every place of a text is looked at, so no look may go far: what is found is passed over, and what is not found was
-//! decided by a bounded number of characters. (Else a long text would take the square of its length.)
+//! Every position of a text is tried, so each attempt is bounded: a match is skipped as a whole, and a failure is
+//! decided by a bounded number of characters. Otherwise a long text would take quadratic time.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -10,7 +10,7 @@ use super::Redactor;
 use super::hooks::hook;
 use super::tokens::{head, is_start, token};
 
-/// So much of a token decides whether it is one.
+/// Maximum number of characters that decide whether a text is a token.
 const LOOK: usize = 256;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
@@ -25,7 +25,7 @@ impl Redactor {
         self.each(&text, scheme)
     }
 
-    /// Every secret that `found` sees at a place is redacted: it says where the secret begins and ends.
+    /// Redacts every secret that `found` reports at a position, as the range of the secret.
     fn each(&self, text: &str, found: impl Fn(&str, usize) -> Option<(usize, usize)>) -> String {
         let mut out = String::new();
         let (mut done, mut at) = (0, 0);
@@ -44,26 +44,26 @@ impl Redactor {
     }
 }
 
-/// How many bytes of `text` are of a token.
+/// Number of bytes at the beginning of `text` that can be part of a token.
 fn run(text: &str, more: &[u8]) -> usize {
     let is_part =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || more.contains(&byte);
     text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len())
 }
 
-/// Three parts between dots, the first of which is an object.
+/// Range of a JWT: three parts between dots, the first of which is a JSON object.
 fn jwt(text: &str, at: usize) -> Option<(usize, usize)> {
     let rest = &text[at..];
     if !rest.starts_with("eyJ") || !is_start(text, at) {
         return None;
     }
-    // What is so long is a token, whatever follows.
+    // A text this long is a token, whatever follows.
     let first = run(head(rest, LOOK), &[]);
     let second = rest[first..].strip_prefix('.').map_or(0, |second| run(head(second, 2), &[]));
     (first == LOOK || (first >= 8 && second >= 2)).then(|| (at, at + run(rest, b".=")))
 }
 
-/// The whole block; the rest of the text where it does not end.
+/// Range of a PEM private key; to the end of the text if the block does not end.
 fn private_key(text: &str, at: usize) -> Option<(usize, usize)> {
     if text[at..].starts_with(PUTTY) {
         return Some((at, text.len()));
@@ -79,7 +79,7 @@ fn private_key(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((at, end))
 }
 
-/// `Bearer xyz`; `Basic` with what is `user:password` in base64.
+/// Range of the secret in `Bearer xyz`, or in `Basic` with base64 of `user:password`.
 fn scheme(text: &str, at: usize) -> Option<(usize, usize)> {
     if !matches!(text.as_bytes()[at], b'b' | b'B') || !is_start(text, at) {
         return None;
@@ -97,7 +97,7 @@ fn scheme(text: &str, at: usize) -> Option<(usize, usize)> {
     told.then(|| (start, start + run(&text[start..], more)))
 }
 
-/// Blanks as they are, or as an address or a form has them.
+/// Length of blanks, literal or as encoded in an address or a form.
 fn blanks(text: &str) -> Option<usize> {
     let mut rest = text;
     loop {

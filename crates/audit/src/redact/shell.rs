@@ -1,18 +1,18 @@
-//! Text of several words, as a shell or a person writes it: quotes hold words together.
+//! Redaction of text with several words, with the quoting of a shell.
 
 use super::Redactor;
 use super::words::{Words, is_name_part};
 
-/// A word in quotes and out of them.
+/// A word, with and without its quotes.
 struct Piece<'a> {
     raw: &'a str,
-    /// Without its quotes.
+    /// Word without its quotes.
     value: String,
     quoted: bool,
 }
 
 impl Redactor {
-    /// Known shapes are taken out already.
+    /// Redacts a line of words, from which known shapes were removed already.
     pub(super) fn line(&self, text: &str, depth: usize) -> String {
         if depth == 0 {
             return self.mark(text);
@@ -55,7 +55,7 @@ impl Redactor {
         self.quoted(piece.raw, depth)
     }
 
-    /// What is between quotes is text of its own. Where something was redacted, its escapes are gone.
+    /// Redacts the text between quotes on its own. If something was redacted, its escapes are lost.
     fn quoted(&self, raw: &str, depth: usize) -> String {
         let mut out = String::new();
         let mut rest = raw;
@@ -75,9 +75,9 @@ impl Redactor {
         out + &self.plain(rest, depth)
     }
 
-    /// `Authorization: Basic xyz`, unquoted: everything to the end of the line is its value.
+    /// Redacts an unquoted header such as `Authorization: Basic xyz`, whose value goes to the end of the line.
     fn header_line<'a>(&self, rest: &'a str) -> Option<(String, &'a str)> {
-        // Most words are no name: the line is looked at only behind one.
+        // Fast path: most words are not a name, and the line is read only behind one.
         let name = rest.find(|c| !is_name_part(c)).filter(|name| *name > 0)?;
         let end = name + (rest.len() - name - rest[name..].trim_start_matches([' ', '\t']).len());
         let (name, after) = (&rest[..end], rest[end..].strip_prefix(':')?);
@@ -99,7 +99,7 @@ fn is_between(c: char) -> bool {
     c.is_whitespace() || matches!(c, ';' | '|' | '<' | '>' | '(' | ')')
 }
 
-/// What stands before the closing quote, without escapes, and how long that is with the quote.
+/// Text before the closing quote, without escapes, and its length with the quote.
 fn inside(text: &str, quote: &str) -> (String, usize) {
     let (mut value, mut escaped) = (String::new(), false);
     for (at, c) in text.char_indices() {
@@ -117,7 +117,7 @@ fn inside(text: &str, quote: &str) -> (String, usize) {
     (value, text.len())
 }
 
-/// The word at the beginning of `text`; a quote that is not closed takes the rest.
+/// Word at the beginning of `text`; an unclosed quote takes the rest.
 fn next(text: &str) -> Piece<'_> {
     let (mut value, mut open, mut quoted, mut escaped) = (String::new(), None, false, false);
     let mut end = text.len();

@@ -1,4 +1,4 @@
-//! The one table of what is a secret.
+//! Table of the names of secrets.
 
 use super::names::Names;
 
@@ -42,21 +42,21 @@ const FLAGS: &[&str] = &[
     "*-psk",
     "from-literal",
 ];
-/// `--no-password` and its like take none.
+/// Flags without a value, such as `--no-password`.
 const NO_FLAGS: &[&str] = &["no-*", "ask-*", "prompt-*"];
 
 /// Flags whose value is `user:password`.
 const USERS: &[&str] = &["u", "user", "auth", "proxy-user", "cert", "proxy-cert"];
 
-/// Programs whose `-u` is something else.
+/// Programs whose `-u` has another meaning.
 const NO_USERS: &[&str] =
     &["rsync", "git", "cp", "mv", "sort", "diff", "date", "ls", "journalctl", "python", "python3"];
 
 /// Flags whose value is a header.
 const HEADER_FLAGS: &[&str] = &["h", "header", "proxy-header", "add-header"];
 
-/// Words that mean a password after these programs (and `docker login` and its like) alone. It is the next word; behind a
-/// single letter it may be joined to it (`-pSECRET`), behind others with a `=`.
+/// Words that announce a password after these programs (and `docker login` and the like) only. The password is the next
+/// word; it may be joined to a single letter (`-pSECRET`), and to others with a `=`.
 const PROGRAMS: &[(&[&str], &[&str])] = &[
     (
         &["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mysqlcheck", "mysqlsh", "mycli"],
@@ -174,7 +174,7 @@ const ENV: &[&str] = &[
     "pgpassword",
 ];
 
-/// What a person adds to the table, and takes out of it. Names in any spelling, `*` for anything.
+/// Additions to the table and removals from it by the user. Names in any spelling, `*` for anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub flags: Vec<String>,
@@ -187,7 +187,7 @@ pub struct Changes {
     pub not_env: Vec<String>,
 }
 
-/// What is a secret, by the name beside it.
+/// Names whose values are secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(super) flags: Names,
@@ -212,7 +212,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The table with a person's own words about it.
+    /// Built-in table with the user's changes.
     pub fn with(changes: &Changes) -> Table {
         fn change(names: &mut Names, add: &[String], remove: &[String]) {
             names.add(add.iter().map(String::as_str));

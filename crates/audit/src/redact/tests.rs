@@ -14,7 +14,7 @@ fn argv(words: &[&str]) -> Vec<String> {
     redactor().argv(&words.iter().map(OsString::from).collect::<Vec<_>>())
 }
 
-/// The same words with `*` for whatever was redacted.
+/// Text with `*` for every redacted value.
 fn stars(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -207,7 +207,7 @@ fn the_key_is_made_once() {
     assert!(Key::load_or_make(&path).is_err());
 }
 
-/// A loss of power can leave an empty key: it is put aside and replaced, by one of those who come, and said once.
+/// A power loss can leave an empty key: one of several processes moves it aside, replaces it, and reports it once.
 #[test]
 fn a_damaged_key_is_replaced_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn a_damaged_key_is_replaced_once() {
     }
 }
 
-/// Letters that no marker and no other part of the tests' texts has, so that nothing of it can be there by chance.
+/// Secret of letters that occur in no marker and in no other text of the tests, so that it cannot appear by chance.
 fn secret() -> impl Strategy<Value = String> {
     "[G-Z]{8,24}"
 }
@@ -303,7 +303,7 @@ proptest! {
         prop_assert_eq!(redactor.argv(&words).len(), words.len());
     }
 
-    /// Never a panic, however its signs stand.
+    /// No text panics, however its punctuation is arranged.
     #[test]
     fn odd_texts(text in "[-a-c=:&?#'\"@/\\\\ ]{0,24}(token|Bearer |https://|eyJ|--password|-----BEGIN )?[-a-c=:&?#'\"@/\\\\ ]{0,24}") {
         let redactor = redactor();

@@ -1,21 +1,21 @@
-//! Tokens that say themselves what they are, by how they begin.
+//! Tokens recognised by their prefix.
 
 use Of::{Capitals, Dotted, Letters, Words};
 
-/// What a kind of token consists of.
+/// Character set of a kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     /// Capital letters and digits.
     Capitals,
     /// Letters and digits.
     Letters,
-    /// Those, `_` and `-`.
+    /// Letters, digits, `_` and `-`.
     Words,
-    /// Those and `.`.
+    /// Letters, digits, `_`, `-` and `.`.
     Dotted,
 }
 
-/// How a kind of token begins, what follows, and at least how much of it.
+/// Kinds of tokens: prefix, characters that follow, and their minimum number.
 const TOKENS: &[(&str, Of, usize)] = &[
     ("sk-", Words, 16),
     ("sk_live_", Letters, 8),
@@ -86,9 +86,9 @@ const TOKENS: &[(&str, Of, usize)] = &[
     ("ntn_", Letters, 30),
     ("AGE-SECRET-KEY-1", Capitals, 16),
 ];
-/// What is so long is no name of anything.
+/// Length from which a text cannot be an ordinary name.
 const LOOK: usize = 64;
-/// Nor is one that has a part so long.
+/// Length of a part from which a text cannot be an ordinary name.
 const LONG_PART: usize = 16;
 
 impl Of {
@@ -103,7 +103,7 @@ impl Of {
     }
 }
 
-/// Not in the middle of a word. The last digit of `%3D` and the letter of `\n` are no parts of one.
+/// Whether a word starts here. The last digit of `%3D` and the letter of `\n` do not belong to a word.
 pub(super) fn is_start(text: &str, at: usize) -> bool {
     let before = &text.as_bytes()[..at];
     let is_escape = |back: usize, sign: u8| before.len() >= back && before[before.len() - back] == sign;
@@ -123,14 +123,14 @@ pub(super) fn token(text: &str, at: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Small words with `-` and `_` between them: `sk-learn-and-friends`.
+/// Whether a text is lower-case words joined by `-` and `_`, such as `sk-learn-and-friends`.
 fn is_ordinary(text: &str) -> bool {
     text.len() < LOOK
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'))
         && text.split(['_', '-']).all(|part| part.len() < LONG_PART)
 }
 
-/// The beginning of `text`, at most so long.
+/// Beginning of `text`, at most `length` bytes.
 pub(super) fn head(text: &str, length: usize) -> &str {
     let mut end = text.len().min(length);
     while !text.is_char_boundary(end) {

@@ -1,15 +1,15 @@
-//! Addresses and forms: what stands before an `@`, and the values of telling keys.
+//! Redaction of addresses and forms: passwords before an `@`, and values of secret keys.
 
 use super::words::is_name_part;
 use super::{Redactor, names::normal};
 
-/// A name this long is rather a token.
+/// Length from which a user name is probably a token.
 const LONG_USER: usize = 20;
-/// Here a name without a password is how one logs in, and no secret.
+/// Schemes in which a user name without a password is an ordinary login name.
 const NAMED: &[&str] = &["ssh", "git", "git+ssh", "ssh+git", "sftp", "rsync", "svn+ssh", "scp"];
 
 impl Redactor {
-    /// A word that no name tells about. Known shapes are taken out already.
+    /// Redacts a word without a name. Known shapes were removed already.
     pub(super) fn plain(&self, word: &str, depth: usize) -> String {
         if depth == 0 {
             return self.mark(word);
@@ -18,14 +18,14 @@ impl Redactor {
         self.pairs(&self.listed(&self.users(&word)), depth)
     }
 
-    /// `scheme://user:password@host`, everywhere in the word, and `user:password@host`.
+    /// Redacts `scheme://user:password@host` everywhere in the word, and `user:password@host`.
     fn users(&self, word: &str) -> String {
         if !word.contains("://") {
             return self.bare_user(word);
         }
         let mut out = String::new();
         let mut rest = word;
-        // Looked for once: behind every `://` it is the same one, or none.
+        // Searched once: it is the same for every `://` before it.
         let last = word.rfind('@');
         while let Some(at) = rest.find("://") {
             let (scheme, after) = rest.split_at(at + 3);
@@ -64,7 +64,7 @@ impl Redactor {
         told().unwrap_or_else(|| word.to_owned())
     }
 
-    /// `key=value` after `?` or `#` and between `&`; also where the `&` come without any `?`.
+    /// Redacts `key=value` after `?` or `#` and between `&`, also without any `?`.
     fn pairs(&self, word: &str, depth: usize) -> String {
         match word.find(['?', '&', '#']) {
             None => word.to_owned(),
@@ -78,7 +78,7 @@ impl Redactor {
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// What stands between two `&`, with parts between `#` and `;`.
+    /// Redacts the text between two `&`, with parts between `#` and `;`.
     fn pair(&self, pair: &str, depth: usize) -> String {
         let mut out = String::new();
         let mut rest = pair;
@@ -86,7 +86,7 @@ impl Redactor {
             let end = rest.find(['#', ';']);
             let part = &rest[..end.unwrap_or(rest.len())];
             match part.split_once('=') {
-                // What follows a `#` or `;` in a secret may belong to it.
+                // Text after a `#` or `;` in a secret may belong to it.
                 Some((key, _)) if self.is_secret_key(key) => {
                     let value = &rest[key.len() + 1..];
                     return out + key + "=" + &self.mark(&decoded(value));
@@ -100,8 +100,8 @@ impl Redactor {
         }
     }
 
-    /// `a=b;password=c`, `a=b,password=c` and `/a;password=c`: before any query, as a list for a database or a mount has it.
-    /// The value goes on until the next name comes.
+    /// Redacts lists before any query, as for databases and mounts: `a=b;password=c`, `a=b,password=c` and
+    /// `/a;password=c`. A value extends to the next name.
     fn listed(&self, word: &str) -> String {
         let query = word.find(['?', '&', '#']).unwrap_or(word.len());
         let mut out = String::new();
@@ -122,7 +122,7 @@ impl Redactor {
         out
     }
 
-    /// A value that may be an address itself, as it is or percent-encoded.
+    /// Redacts a value that may be an address itself, plain or percent-encoded.
     fn inner(&self, value: &str, depth: usize) -> String {
         let clear = decoded(value);
         if clear == value || clear == self.plain(&self.shapes(&clear), depth - 1) {
@@ -142,8 +142,8 @@ impl Redactor {
     }
 }
 
-/// Where the `@` of an authority is. A `/`, `?` or `#` ends it, unless what was before cannot be a host with a port:
-/// then a password holds one, and the last `@` of the word counts.
+/// Position of the `@` of an authority. A `/`, `?` or `#` ends it, unless the text before cannot be a host with a port:
+/// then it is part of a password, and the last `@` of the word counts.
 fn user_end(after: &str, last: Option<usize>) -> Option<usize> {
     let end = after.find(|c: char| matches!(c, '/' | '?' | '#' | '\\') || c.is_whitespace());
     let authority = &after[..end.unwrap_or(after.len())];
@@ -155,7 +155,7 @@ fn user_end(after: &str, last: Option<usize>) -> Option<usize> {
     if is_port { None } else { last }
 }
 
-/// Where a `;` or `,` comes with a name and a `=` behind it.
+/// Position of a `;` or `,` that is followed by a name and a `=`.
 fn value_end(text: &str) -> usize {
     let is_next = |at: &usize| {
         let rest = &text[at + 1..];
@@ -169,7 +169,7 @@ fn is_scheme(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')
 }
 
-/// Percent-decoded, as far as that is text.
+/// Percent-decoded text; unchanged if the result is not UTF-8.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -1,29 +1,29 @@
-//! One word after another: flags and the words after them, `NAME=value`, `Name: value`.
+//! Redaction word by word: flags and the words after them, `NAME=value`, `Name: value`.
 
 use super::table::{is_program, password_flag, takes_user};
 use super::{Redactor, names::normal};
 
-/// What the words before say about the next one.
+/// State from the words before that decides about the next one.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     awaited: Option<Awaited>,
-    /// Those seen so far that have flags of their own.
+    /// Programs seen so far that have flags of their own.
     programs: Vec<String>,
-    /// `config set`: the name of a secret is followed by it.
+    /// After `config set`: the name of a secret is followed by the secret.
     sets: bool,
-    /// The next one is a line for a shell.
+    /// Whether the next word is a shell command.
     script: bool,
 }
 
 impl Words {
-    /// What the programs before mean by their flags says nothing about what comes now.
+    /// Starts a new command: flags of the programs before no longer apply.
     pub(super) fn next_command(&mut self) {
         self.programs.clear();
         self.sets = false;
     }
 }
 
-/// What the word after a flag is.
+/// Kind of the word after a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     Secret,
@@ -32,7 +32,7 @@ enum Awaited {
 }
 
 impl Redactor {
-    /// One word of a command, known shapes already taken out.
+    /// Redacts one word of a command, from which known shapes were removed already.
     pub(super) fn word(&self, words: &mut Words, word: &str, depth: usize) -> String {
         let script = std::mem::replace(&mut words.script, is_script_flag(word));
         if script && words.awaited.is_none() {
@@ -47,7 +47,7 @@ impl Redactor {
         self.plain(word, depth)
     }
 
-    /// What a name in the word, or a word before it, tells about it; none if nothing does.
+    /// Redacts a word by a name in it or by a word before it; `None` if neither decides.
     pub(super) fn told(&self, words: &mut Words, word: &str, depth: usize) -> Option<String> {
         if depth == 0 {
             return Some(self.mark(word));
@@ -57,7 +57,7 @@ impl Redactor {
             words.programs.push(program.to_owned());
         }
         match words.awaited.take() {
-            // `--token -- value` is nobody's syntax, and the value is a secret all the same.
+            // `--token -- value` is no program's syntax, and the value is redacted all the same.
             Some(awaited) if word == "--" => {
                 words.awaited = Some(awaited);
                 return Some(word.to_owned());
@@ -82,7 +82,7 @@ impl Redactor {
         self.assigned(word, depth).or_else(|| self.headed(word))
     }
 
-    /// `aws_secret_access_key`, `//registry.example.org/:_authToken`.
+    /// Whether a word is a secret setting, such as `aws_secret_access_key` or `//registry.example.org/:_authToken`.
     fn is_setting(&self, word: &str) -> bool {
         let name = word.rsplit(['/', ':', '.']).next().unwrap_or_default();
         is_name(name) && self.table.flags.has(&normal(name))
@@ -107,7 +107,7 @@ impl Redactor {
         Some(format!("{flag}={value}"))
     }
 
-    /// What the word after this flag is.
+    /// Kind of the word after this flag.
     fn awaits(&self, word: &str) -> Option<Awaited> {
         let dashes = word.len() - word.trim_start_matches('-').len();
         let name = normal(word);
@@ -132,7 +132,7 @@ impl Redactor {
         }
     }
 
-    /// `-HName: value` and `-uname:password`.
+    /// Redacts `-HName: value` and `-uname:password`.
     fn joined(&self, word: &str, depth: usize) -> Option<String> {
         let value = word.strip_prefix("-H").and_then(|header| self.headed(header));
         if let Some(value) = value {
@@ -142,7 +142,8 @@ impl Redactor {
         Some(format!("-u{}", self.user(user, depth)))
     }
 
-    /// `user:password`. A name alone is no secret; one with an empty password is, as it then is all there is.
+    /// Redacts `user:password`. A name alone is not a secret; a name with an empty password is, since it is then a
+    /// token.
     fn user(&self, word: &str, depth: usize) -> String {
         match word.split_once(':').filter(|(_, rest)| !rest.starts_with("//")) {
             None => self.plain(word, depth),
@@ -152,20 +153,20 @@ impl Redactor {
         }
     }
 
-    /// `NAME=value`.
+    /// Redacts `NAME=value`.
     fn assigned(&self, word: &str, depth: usize) -> Option<String> {
         let (name, value) = word.split_once('=').filter(|(name, _)| is_name(name))?;
-        // The working directory of a shell, and no password.
+        // The working directory of a shell, not a password.
         let is_folder = matches!(name, "PWD" | "OLDPWD") && value.starts_with('/');
         if self.is_secret_name(name) && !is_folder {
             return Some(format!("{name}={}", self.mark(value)));
         }
-        // The pairs after the first belong to the whole.
+        // The word is a form, whose pairs are handled together.
         let form = value.contains('&');
         (!form).then(|| format!("{name}={}", self.word(&mut Words::default(), value, depth - 1)))
     }
 
-    /// `Name: value`, to the end of the line; what else there is stays to be looked at.
+    /// Redacts `Name: value` to the end of the line; `None` if the word is something else.
     fn headed(&self, word: &str) -> Option<String> {
         let (name, value) = word.split_once(':').filter(|(name, _)| is_name(name.trim()))?;
         if !self.is_secret_name(name) {
@@ -176,23 +177,23 @@ impl Redactor {
     }
 }
 
-/// What makes several words of one.
+/// Whether a character separates words.
 fn is_apart(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '`')
 }
 
-/// The number of a user or a group.
+/// Whether a text is the number of a user or a group.
 fn is_id(text: &str) -> bool {
     (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `sh -c`, `bash -lc`.
+/// Whether a word is the flag of `sh -c` or `bash -lc`.
 fn is_script_flag(word: &str) -> bool {
     let letters = word.strip_prefix('-').and_then(|word| word.strip_suffix('c'));
     letters.is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.len() < 4)
 }
 
-/// What can be a name of anything.
+/// Whether a text can be a name.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_name_part)
 }

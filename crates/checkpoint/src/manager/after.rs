@@ -1,5 +1,5 @@
-//! What follows a restore: it is written down, the marks are moved, the agent is told. Also for one that was cut off and
-//! that the engine completed, and for taking one back.
+//! Steps after a restore: logging it, moving the marks, and notes to the agents. Also for an interrupted restore that
+//! the engine completed, and for undo.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::notes;
 use crate::project::Project;
 use crate::restores::{Details, Log, RESTORES, Restore, Under};
 
-/// Maximum number of file names told to an agent.
+/// Maximum number of file names in a note to an agent.
 const TOLD: usize = 100;
 
-/// A run whose work is gone, or there again.
+/// Session whose work was undone, or brought back.
 #[derive(Clone, Copy, Debug)]
 pub struct RunGone<'a> {
     pub run: &'a str,
@@ -27,7 +27,7 @@ pub struct RunGone<'a> {
 }
 
 impl CheckpointManager {
-    /// What taking the last restore back would do; nothing is touched.
+    /// Plan of undoing the last restore; nothing is touched.
     pub fn plan_undo(&mut self, dir: &Path) -> Result<Plan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let last = open.last_restore()?;
@@ -36,7 +36,7 @@ impl CheckpointManager {
         Ok(Plan { project, restore, turns_undone: Vec::new(), not_covered: 0 })
     }
 
-    /// Take the last restore of the project back. What was changed after it is kept.
+    /// Undoes the last restore of the project. Later changes are kept.
     pub fn undo(&mut self, dir: &Path) -> Result<Outcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let last = open.last_restore()?;
@@ -51,8 +51,8 @@ impl CheckpointManager {
         Ok(Outcome { project, checkpoint, turns_undone: Vec::new(), agents: Vec::new(), done })
     }
 
-    /// A restore of a session made these changes, in whichever projects: they are neither an agent's doing nor that of
-    /// others. `gone`: all that the run did is gone, or is there again, and with it the turns in it.
+    /// Records changes that a restore of a session made in projects: they are attributed neither to an agent nor to
+    /// others. `gone`: the session whose whole work was undone or brought back, with its turns.
     pub fn restored_beside(
         &self,
         changes: &Changes,
@@ -77,7 +77,7 @@ impl CheckpointManager {
         Ok(())
     }
 
-    /// Note that the turns of a run are gone, or there again, and let their agents know.
+    /// Marks the turns of a session as undone or brought back, and leaves notes for their agents.
     fn turns_of_run(
         &self,
         open: &mut Open,
@@ -109,18 +109,18 @@ impl CheckpointManager {
                 came_back,
                 alone: false,
             };
-            // As in `tell`: that they cannot be told makes no failure of the restore.
+            // As in `tell`: a failure to leave a note is not a failure of the restore.
             let _ = notes::add(&self.host, &agent, &session, note);
         }
         Ok(())
     }
 
-    /// What restores of this conversation undid and the agent was not told yet; asked once, it is forgotten.
+    /// Takes the notes for this conversation about restores. Each is returned once.
     pub fn take_notes(&self, agent: &str, session: &str) -> Result<Vec<Note>, CheckpointError> {
         self.take_notes_about(agent, session, |_| true)
     }
 
-    /// The same, about some projects only.
+    /// Takes the notes for this conversation about some projects only.
     pub fn take_notes_about(
         &self,
         agent: &str,
@@ -130,7 +130,7 @@ impl CheckpointManager {
         notes::take(&self.host, &crate::origin::bounded(agent), &crate::origin::bounded(session), about)
     }
 
-    /// Let the agents know whose work is gone. That they cannot be told is no reason to call the restore a failure.
+    /// Leaves notes for the agents whose work was undone. A failure to do so is not a failure of the restore.
     pub(super) fn tell(&self, open: &Open, outcome: &Outcome, turns: &[TurnLink], alone: bool) {
         if outcome.changes.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Their work is there again. As above.
+    /// Leaves notes for the agents whose work was brought back. As above.
     fn tell_back(&self, open: &Open, restore: &Restore) {
         let Some(details) = &restore.details else { return };
         let mut told = Vec::new();
@@ -183,7 +183,7 @@ fn is_of(link: &TurnLink, agent: &str, session: &str) -> bool {
     link.agent.as_deref() == Some(agent) && link.session.as_deref() == Some(session)
 }
 
-/// Those whose turns are gone; after a restore of some files, all who worked since the checkpoint.
+/// Conversations whose turns were undone; after a restore of some files, all that worked since the checkpoint.
 fn conversations(open: &Open, turns: &[TurnLink], outcome: &Outcome) -> Vec<(String, String)> {
     let since: Vec<TurnLink> = if turns.is_empty() {
         open.history.turns_after(&outcome.checkpoint).cloned().collect()
@@ -193,7 +193,7 @@ fn conversations(open: &Open, turns: &[TurnLink], outcome: &Outcome) -> Vec<(Str
     speakers(&since)
 }
 
-/// Agents and conversations of turns, each once.
+/// Agents and conversations of turns, without duplicates.
 fn speakers(turns: &[TurnLink]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for link in turns {
@@ -206,7 +206,7 @@ fn speakers(turns: &[TurnLink]) -> Vec<(String, String)> {
     all
 }
 
-/// Names of the first changed files, below the project.
+/// Names of the first changed files, relative to the project.
 fn named(changes: &Changes, project: &Path) -> Vec<String> {
     let name = |change: Change| {
         change.path.strip_prefix(project).unwrap_or(&change.path).to_string_lossy().into_owned()
@@ -215,7 +215,7 @@ fn named(changes: &Changes, project: &Path) -> Vec<String> {
 }
 
 impl Open {
-    /// The last restore that was not taken back.
+    /// The last restore that was not undone.
     fn last_restore(&self) -> Result<Restore, CheckpointError> {
         let log = Log::load_or_begin(&self.folder.dir)?;
         log.last_to_undo().cloned().ok_or_else(|| self.nothing_to_undo())
@@ -225,7 +225,7 @@ impl Open {
         CheckpointError::NothingToUndo { project: self.workdir().to_owned() }
     }
 
-    /// A restore is done: move the marks, write it down, and give up what nothing leads back to any more.
+    /// Completes a restore: moves the marks, logs it, and drops snapshots that no restore needs any more.
     pub(super) fn complete(&mut self, under: &mut Under, done: &mut Done) -> Result<(), CheckpointError> {
         if !done.interrupted && under.has_changed() {
             self.note_merged(under)?;
@@ -237,7 +237,7 @@ impl Open {
         if done.interrupted { Ok(()) } else { self.drop_unneeded() }
     }
 
-    /// Remember what the agent had left where files were merged, before the mark moves.
+    /// Stores what the agent had left where files were merged, before the mark moves.
     fn note_merged(&mut self, under: &mut Under) -> Result<(), CheckpointError> {
         let Some(details) = under.restore.details.as_ref().filter(|_| under.restore.undoes.is_none()) else {
             return Ok(());
@@ -245,7 +245,7 @@ impl Open {
         let known = |path: &&PathBuf| details.forced.iter().any(|their| their.path == **path);
         let mut merged: Vec<&PathBuf> = under.restore.merged().filter(|path| !known(path)).collect();
         if details.alone {
-            // Of a file that one turn is taken out of, the rest may be the work of other turns.
+            // When one turn is removed from a file, the rest may be the work of other turns.
             let others = self.changed_by_others(&under.restore)?;
             merged.retain(|path| others.iter().any(|(other, _)| other == *path));
         }
@@ -259,15 +259,15 @@ impl Open {
         Ok(self.restores().save(under)?)
     }
 
-    /// What was restored is ours now, and neither the agent's doing nor that of others.
+    /// Moves the mark, so that restored paths are attributed neither to the agent nor to others.
     fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<(), CheckpointError> {
         let Some(details) = restore.details.as_ref().filter(|details| details.marked) else { return Ok(()) };
         let mut set = Vec::new();
         if restore.undoes.is_some() {
             set.extend(details.forced.iter().map(|their| (their.path.clone(), their.left)));
         } else {
-            // With what others wrote in it, it comes from what the checkpoint has there. Without one turn it is what it
-            // was: somebody else's only if it was that before.
+            // A file merged with changes of others is based on the checkpoint's content. A file without one turn keeps
+            // its owner: it is another's only if it was before.
             let target = details.checkpoint.snapshot_id();
             if details.alone {
                 set = self.changed_by_others(restore)?;
@@ -280,7 +280,7 @@ impl Open {
         self.set_mark(changes, &set)
     }
 
-    /// Files that a restore merged and that others had changed before it, with what the agent had left there.
+    /// Files that a restore merged and that others had changed before it, with the content the agent had left.
     fn changed_by_others(
         &self,
         restore: &Restore,
@@ -301,7 +301,8 @@ impl Open {
         Ok(others)
     }
 
-    /// The project is like this after a restore of ours made these changes; `set`: paths that are others' all the same.
+    /// Sets the mark to the present state after a restore made these changes; `set`: paths that stay attributed to
+    /// others.
     fn set_mark(
         &mut self,
         changes: &Changes,
@@ -315,7 +316,8 @@ impl Open {
             None => self.manager.look_now(Next::default())?,
         };
         if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
-            // What differed before, and was kept, is theirs still. A mark that is gone tells nothing.
+            // Paths that differed before and were kept stay attributed to others. A missing mark counts as no
+            // difference.
             let differs = self.manager.changes_until(mark, &now).unwrap_or_default();
             for change in &differs {
                 theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
@@ -331,7 +333,7 @@ impl Open {
         marks.set(&self.folder, &mut self.manager, now)
     }
 
-    /// Its turns are gone; or those of the restore that it took back are there again.
+    /// Marks the restore's turns as undone; or as brought back, for those of the restore that it undid.
     fn turn_back(&mut self, restore: &Restore, log: &Log) -> Result<(), CheckpointError> {
         let undone = restore.undoes.as_deref().map(|id| log.find(id));
         let details = undone.map_or(restore.details.as_ref(), |before| before?.details.as_ref());
@@ -350,7 +352,7 @@ impl Open {
         self.save_history()
     }
 
-    /// Snapshots that restores took and that none leads back to.
+    /// Drops safety snapshots that no restore needs any more.
     fn drop_unneeded(&mut self) -> Result<(), CheckpointError> {
         let log = Log::load(&self.folder.dir)?;
         let needed: Vec<&SnapshotId> = log.needed().collect();
@@ -360,7 +362,7 @@ impl Open {
         if unneeded.is_empty() { Ok(()) } else { Ok(self.manager.drop_asides(&unneeded)?) }
     }
 
-    /// Complete a restore whose process was killed, and write it down.
+    /// Completes an interrupted restore and logs it.
     pub(super) fn finish_restore(&mut self) -> Result<Option<Completed>, CheckpointError> {
         if !self.restores().is_cut_off::<Details>()? {
             return Ok(None);
@@ -369,12 +371,12 @@ impl Open {
         else {
             return Ok(None);
         };
-        // What it changed before it was killed, too.
+        // Include what it changed before the interruption.
         if let Some(safety) = under.restore.safety().cloned() {
             let now = self.manager.look_now_as(&safety)?;
             done.changes = self.manager.changes_until(&safety, &now)?.into();
         }
-        // Of a turn in several parts only the one that began is complete: the rest can be asked for again.
+        // Of a turn in several parts only the interrupted part is complete: the rest can be requested again.
         if let Some(details) = under.restore.details.as_mut().filter(|details| details.alone) {
             details.turns.clear();
         }

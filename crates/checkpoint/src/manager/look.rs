@@ -1,4 +1,4 @@
-//! Looking: lists, names, comparisons.
+//! Queries: lists, names, comparisons.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,14 @@ use crate::marks::{Marks, asides};
 use crate::project::{self, Project};
 use crate::stats;
 
-/// What the names of snapshots begin with that only a comparison needs.
+/// Name prefix of snapshots that only a comparison needs.
 const NOW: &str = "now";
 
-/// The longest name of a checkpoint, in bytes.
+/// Maximum length of a checkpoint's name, in bytes.
 const NAME: usize = 100;
 
 impl CheckpointManager {
-    /// Which of these paths a checkpoint does not hold although they are there, and why.
+    /// Existing paths among these that a checkpoint does not hold, each with the reason.
     pub fn uncovered(
         &self,
         dir: &Path,
@@ -46,11 +46,11 @@ impl CheckpointManager {
         Ok(uncovered)
     }
 
-    /// Newest first, with the stats of each step.
+    /// Checkpoints, newest first, with the stats of each step.
     pub fn list(&self, dir: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
         let mut open = self.open(dir, Bounds::Settings)?;
         open.fill_stats()?;
-        // As in `fill_stats`: a list has to be there in spite of damage.
+        // As in `fill_stats`: damage must not prevent a list.
         let newest = open.newest_stats().unwrap_or_default();
         let mut list: Vec<Checkpoint> = open.history.checkpoints.iter().rev().cloned().collect();
         if let Some(first) = list.first_mut() {
@@ -83,7 +83,7 @@ impl CheckpointManager {
                 match ids.as_slice() {
                     [] => Err(no_turn()),
                     [id] => open.history.find(id).cloned().ok_or_else(no_turn),
-                    // Turns of several conversations that are called the same.
+                    // Turns of several conversations have the same name.
                     _ => Err(CheckpointError::Ambiguous {
                         text: turn.clone(),
                         ids: ids.iter().map(ToString::to_string).collect(),
@@ -93,7 +93,7 @@ impl CheckpointManager {
         }
     }
 
-    /// It may be an id of another project.
+    /// Error for an unknown checkpoint, which may be an id of another project.
     fn not_found(&self, open: &Open, text: &str) -> CheckpointError {
         let (text, project) = (text.to_owned(), open.workdir().to_owned());
         match self.elsewhere(&text).filter(|other| *other != project) {
@@ -102,7 +102,7 @@ impl CheckpointManager {
         }
     }
 
-    /// The project that has a checkpoint with this id. What cannot be read of others has no say here.
+    /// Project that has a checkpoint with this id. Unreadable projects are skipped.
     fn elsewhere(&self, text: &str) -> Option<PathBuf> {
         if text.len() < 6 || !is_id(text) {
             return None;
@@ -115,8 +115,8 @@ impl CheckpointManager {
         })
     }
 
-    /// What changed from a checkpoint to now: the engine's manager of the project with both sides in it, for those who
-    /// want to see the contents. What is in a `.git` that is there is not told: a restore leaves it alone.
+    /// Compares a checkpoint with the present state. The result has the engine's manager of the project with both
+    /// sides, for access to contents. Paths inside an existing `.git` are left out, as a restore leaves them alone.
     pub fn compare(&mut self, dir: &Path, target: &Target) -> Result<Compared, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
@@ -136,7 +136,7 @@ impl CheckpointManager {
         Ok(Compared { manager: open.manager, from, to, changes, stats })
     }
 
-    /// A name keeps a checkpoint from being thinned out; an empty one takes the name away.
+    /// Names a checkpoint, which protects it from pruning; an empty name removes the name.
     pub fn set_name(&self, dir: &Path, target: &Target, name: &str) -> Result<Checkpoint, CheckpointError> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let line = self.find_in(&open, target)?;
@@ -145,17 +145,17 @@ impl CheckpointManager {
         }
         let refuse = |why| CheckpointError::BadName { name: name.to_owned(), why };
         if name.len() > NAME {
-            return Err(refuse("it has more than 100 bytes"));
+            return Err(refuse("it is longer than 100 bytes"));
         }
         if name.trim() != name || name.chars().any(char::is_control) {
-            return Err(refuse("there is white space around it, or a control character in it"));
+            return Err(refuse("it has surrounding white space or a control character"));
         }
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(refuse("it would be taken for a number of the list"));
+            return Err(refuse("it could be confused with a number of the list"));
         }
         let others = open.history.checkpoints.iter().filter(|other| other.id != line.id);
         if others.clone().any(|other| other.name.as_deref() == Some(name)) {
-            return Err(refuse("another checkpoint has it"));
+            return Err(refuse("another checkpoint has that name"));
         }
         if is_id(name) && others.clone().any(|other| other.id.as_str().starts_with(name)) {
             return Err(refuse("it is the beginning of another checkpoint's id"));
@@ -163,7 +163,7 @@ impl CheckpointManager {
         open.change(&line.id, |line| line.name = Some(name.to_owned()))
     }
 
-    /// Names and pins keep a checkpoint from being thinned out.
+    /// Pins a checkpoint, which protects it from pruning, or unpins it.
     pub fn set_pinned(
         &self,
         dir: &Path,
@@ -175,17 +175,17 @@ impl CheckpointManager {
         open.change(&line.id, |line| line.pinned = pinned)
     }
 
-    /// Compress what was taken, and make it survive a loss of power. Takes its time: not for an agent's call.
+    /// Compresses new contents and makes them durable. Slow: not for an agent's call.
     pub fn settle(&mut self, dir: &Path) -> Result<(), CheckpointError> {
         let Open { folder, mut manager, .. } = self.open(dir, Bounds::Settings)?;
-        // The engine holds what it needs; the agent's next call must not wait for all of this.
+        // The engine has its own lock; the agent's next call must not wait for all of this.
         drop(folder);
         manager.settle()?;
         Ok(())
     }
 }
 
-/// A number of the list, a name, an id or a beginning of one.
+/// Finds a checkpoint by a number of the list, a name, an id or its beginning.
 fn by_text<'a>(history: &'a History, text: &str) -> Result<Option<&'a Checkpoint>, CheckpointError> {
     let lines = &history.checkpoints;
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -209,7 +209,7 @@ fn by_text<'a>(history: &'a History, text: &str) -> Result<Option<&'a Checkpoint
     }
 }
 
-/// Whether this could be an id, or a beginning of one.
+/// Whether this could be an id or its beginning.
 fn is_id(text: &str) -> bool {
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     text.bytes().next().is_some_and(|first| first.is_ascii_lowercase()) && text.bytes().all(hex)
@@ -232,8 +232,8 @@ impl Open {
         Ok(line)
     }
 
-    /// Count the steps that end in another checkpoint. They never change again, and once counted they outlast their
-    /// neighbours: whoever gives checkpoints up does this first.
+    /// Counts the steps between checkpoints. They never change, and outlast their neighbours once counted, so this is
+    /// called before checkpoints are removed.
     pub(crate) fn fill_stats(&mut self) -> Result<(), CheckpointError> {
         let mut counted = false;
         for at in 1..self.history.checkpoints.len() {
@@ -241,7 +241,7 @@ impl Open {
             if from.stats.is_some() {
                 continue;
             }
-            // What cannot be read any more has no stats; everything else is told in spite of it.
+            // Unreadable checkpoints have no stats; the others are counted all the same.
             let Ok(stats) = self.step(&from.snapshot_id(), &to.snapshot_id()) else { continue };
             self.history.checkpoints[at - 1].stats = Some(stats);
             counted = true;
@@ -253,7 +253,7 @@ impl Open {
         Ok(stats::count(&self.manager, &self.manager.diff(from, to)?))
     }
 
-    /// What changed since the newest checkpoint: until the agent's last call ended, or until now.
+    /// Changes since the newest checkpoint: until the agent's last call ended, or until now.
     fn newest_stats(&mut self) -> Result<Option<Stats>, CheckpointError> {
         let Some(newest) = self.history.checkpoints.last().map(Checkpoint::snapshot_id) else {
             return Ok(None);
@@ -274,7 +274,7 @@ impl Open {
 }
 
 impl Compared {
-    /// Give the snapshot of now up.
+    /// Removes the snapshot of the present state.
     pub fn close(mut self) -> Result<(), CheckpointError> {
         Ok(self.manager.drop_asides(std::slice::from_ref(&self.to))?)
     }

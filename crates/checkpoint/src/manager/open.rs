@@ -1,4 +1,4 @@
-//! A project that is held, with the engine's manager on it and its history fitted to the record.
+//! Locked project, with the engine's manager on it and its history matched to the record.
 
 use std::path::Path;
 use std::sync::PoisonError;
@@ -17,10 +17,10 @@ use crate::folder::Folder;
 use crate::history::History;
 use crate::project::{self, Root};
 
-/// Longer than the kernel keeps dirty pages back; see [`CaptureOptions::young`].
+/// Age from which files count as settled: longer than the kernel holds back dirty pages; see [`CaptureOptions::young`].
 const YOUNG: Duration = Duration::from_secs(120);
 
-/// One project, for one operation.
+/// Project opened for one operation.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) folder: Folder,
@@ -28,12 +28,12 @@ pub(crate) struct Open {
     pub(crate) history: History,
 }
 
-/// How much a capture takes.
+/// Limits of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// As the settings say.
+    /// Limits from the settings.
     Settings,
-    /// Everything that a restore removes has to be stored.
+    /// No limits: everything that a restore removes has to be stored.
     None,
 }
 
@@ -51,7 +51,7 @@ impl Open {
         Ok(record.unwrap_or_default())
     }
 
-    /// The numbers of files of all checkpoints, after something was taken out of them.
+    /// Updates the numbers of files of all checkpoints, after something was purged from them.
     pub(crate) fn recount(&mut self) -> Result<(), CheckpointError> {
         for line in &mut self.history.checkpoints {
             let Some(coverage) = readable(&self.manager, line.snapshot)? else { continue };
@@ -61,7 +61,7 @@ impl Open {
         self.save_history()
     }
 
-    /// Fit the history to the record.
+    /// Matches the history to the record.
     fn repair(&mut self) -> Result<(), CheckpointError> {
         let record = self.record()?;
         let manager = &self.manager;
@@ -73,7 +73,7 @@ impl Open {
     }
 }
 
-/// What a snapshot covers; nothing where its manifest is damaged or gone.
+/// Coverage of a snapshot; `None` if its manifest is damaged or gone.
 fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>, CheckpointError> {
     match manager.load_manifest(number) {
         Ok(manifest) => Ok(Some(manifest.coverage)),
@@ -83,12 +83,12 @@ fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>, 
 }
 
 impl CheckpointManager {
-    /// The project that a path belongs to.
+    /// Project that a path belongs to.
     pub fn root_of(&self, path: &Path) -> Result<Root, CheckpointError> {
         project::root_within(&self.host, path, self.within.as_deref())
     }
 
-    /// The project of a path, which must have a history.
+    /// Opens the project of a path, which must have a history.
     pub(crate) fn open(&self, path: &Path, bounds: Bounds) -> Result<Open, CheckpointError> {
         let root = self.root_of(path)?;
         let none = || CheckpointError::NoProject { path: root.dir.clone() };
@@ -99,26 +99,26 @@ impl CheckpointManager {
         self.open_folder(folder, bounds)
     }
 
-    /// What checkpoints leave out: output that can be made again, and what is larger than they are meant for.
+    /// Excluded paths of checkpoints: regenerable output, and files over the size limits.
     fn exclusion(&self) -> ExclusionConfig {
         let megabytes = |number: u64| number.saturating_mul(1 << 20);
         ExclusionConfig {
             use_gitignore: self.config.ignored == Ignored::LeaveOut,
             artifacts: true,
             max_ignored_folder: Some(megabytes(self.config.max_ignored_folder_mb)),
-            // Half of the room of all projects.
+            // Half of the quota of all projects.
             max_repository: Some(megabytes(self.config.max_total_size_mb) / 2).filter(|limit| *limit > 0),
             large_git_packs: LargePacks::Take,
             ..ExclusionConfig::default()
         }
     }
 
-    /// A project that is held, with whatever is in its folder. What a killed process left is put in order.
+    /// Opens a locked project and cleans up after killed processes.
     pub(crate) fn open_folder(&self, folder: Folder, bounds: Bounds) -> Result<Open, CheckpointError> {
         let limited = bounds == Bounds::Settings;
         let megabytes = self.config.max_file_size_mb;
         let max_file = (limited && megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));
-        // What a restore displaces counts, but a limit on checkpoints is no reason to keep it from being undone.
+        // What a restore replaces counts, but the quota must not prevent a safety snapshot.
         let quota = self.usage().quota(if limited { self.retention().max_bytes } else { 0 });
         let max_entries = if limited { self.config.max_files } else { 0 };
         let options = ManagerOptions {
@@ -132,11 +132,11 @@ impl CheckpointManager {
         };
         let exclusion = self.exclusion();
         let limits = Limits { max_entries, max_bytes: 0 };
-        // A project that has snapshots is what its record says, whatever stands at its path now. One of which nothing can
-        // be read begins anew.
+        // A project with snapshots has the roots of its record, whatever is at its path now. An unreadable one starts
+        // anew.
         let roots = (!folder.has_record()).then(|| folder.project.workdir.clone());
         let mut manager = SnapshotManager::with_options(&folder.dir, roots, exclusion, limits, options)?;
-        // The path was judged before: what it leads to by now may be somewhere else.
+        // The path was checked before and may lead elsewhere by now.
         if manager.roots() != std::slice::from_ref(&folder.project.workdir) {
             return Err(CheckpointError::Moved { project: folder.project.workdir.clone() });
         }

@@ -1,4 +1,4 @@
-//! Going back to a checkpoint: the project's side of a history.
+//! Restore of a checkpoint: the project's side of a history.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::project;
 use crate::restores::Details;
 
 impl CheckpointManager {
-    /// What a restore would do; nothing is touched.
+    /// Plan of a restore; nothing is touched.
     pub fn plan(&mut self, dir: &Path, target: &Target, choice: &Choice) -> Result<Plan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
@@ -31,7 +31,7 @@ impl CheckpointManager {
         })
     }
 
-    /// Put a checkpoint back. What is there now is captured first: [`CheckpointManager::undo`] goes back to that.
+    /// Restores a checkpoint. A safety snapshot is taken first, to which [`CheckpointManager::undo`] goes back.
     pub fn restore(
         &mut self,
         dir: &Path,
@@ -66,13 +66,13 @@ impl CheckpointManager {
         Ok(outcome)
     }
 
-    /// The next entry of the log.
+    /// Next entry of the log.
     pub(super) fn next_restore(
         &self,
         open: &Open,
         details: Details,
     ) -> Result<Begin<Details>, CheckpointError> {
-        // Restores of sessions and projects are in one order, where there are both.
+        // Restores of sessions and projects share one sequence.
         let counter = self.host.state_dir.join("rollbacks").join(".sequence");
         let sequence =
             nono_history::sequence::next(&counter, || None).map_err(CheckpointError::io(counter))?;
@@ -91,10 +91,11 @@ impl Open {
         Ok(Wanted { paths, conflicts: choice.conflicts, ..Wanted::everything(line.snapshot_id()) })
     }
 
-    /// What tells the agent's changes from those of others: the mark, if it says anything about the time since.
+    /// Rule that separates the agent's changes from those of others: the mark, if it covers the time since the
+    /// checkpoint.
     fn rule(&self, line: &Checkpoint, choice: &Choice) -> Result<Rule, CheckpointError> {
         let marks = Marks::load(&self.folder)?;
-        // The mark may have gone with an old checkpoint, or with the power: then it tells nothing, and stops nothing.
+        // The mark may be gone with an old checkpoint or by a power loss: then it is ignored.
         let record = self.record()?;
         let is_there = |id: &&SnapshotId| {
             record.find(id).is_some_and(|recorded| !recorded.thinned) && self.manager.can_compare(id)
@@ -117,12 +118,12 @@ impl Open {
         })
     }
 
-    /// Turns that going back takes back. A part of the project is no turn.
+    /// Turns that the restore undoes. A restore of a part of the project undoes no turn.
     fn turns_undone(&self, line: &Checkpoint, wanted: &Wanted) -> Vec<TurnLink> {
         if wanted.paths.is_empty() { self.history.turns_after(line).cloned().collect() } else { Vec::new() }
     }
 
-    /// Paths that a restore takes from others, with what the agent had left there.
+    /// Paths of others that a restore changes, with the content the agent had left.
     pub(super) fn whose<'a>(
         &self,
         line: &Checkpoint,
@@ -141,7 +142,7 @@ impl Open {
         Ok(all)
     }
 
-    /// Absolute paths below the project, without links on the way.
+    /// Absolute paths below the project, without links in them.
     pub(super) fn chosen(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
         let mut chosen = Vec::new();
         for path in paths {
@@ -152,7 +153,7 @@ impl Open {
             }
             chosen.push(place);
         }
-        // The project itself is everything in it.
+        // The project itself means everything in it.
         if chosen.iter().any(|path| path == self.workdir()) {
             chosen.clear();
         }

@@ -1,7 +1,7 @@
-//! Taking checkpoints.
+//! Taking of checkpoints.
 //!
-//! A checkpoint that cannot be taken is an answer, and is written down where the status finds it: in the project's
-//! folder, or beside all projects where there is none yet. The next success clears it.
+//! A failure is a result, and is recorded for the status: in the project's folder, or beside all projects if there is
+//! none yet. The next success clears it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,16 +19,16 @@ use crate::origin::Origin;
 use crate::project::{ProjectHash, Root};
 use crate::unprotected;
 
-/// Who wants it.
+/// Origin of a request for a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
-    /// An agent's call is about to begin: once in its turn.
+    /// An agent's call is about to begin: one checkpoint per turn.
     Call,
-    /// Somebody asked for it.
+    /// The user or a program asked for it.
     Asked,
 }
 
-/// A turn of one conversation in one project, as far as this manager knows.
+/// Key of a turn of one conversation in one project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TurnKey {
     agent: Option<String>,
@@ -37,33 +37,33 @@ pub(super) struct TurnKey {
     project: ProjectHash,
 }
 
-/// One that ended is not asked for again: they are forgotten when there are so many.
+/// Maximum number of turns remembered; then all are dropped, since most have ended.
 const TURNS: usize = 10_000;
-/// How often room is made for one checkpoint: estimates of compressed sizes may be wrong more than once.
+/// Maximum number of attempts to free space for one checkpoint, since estimates of compressed sizes may be wrong.
 const ROUNDS: usize = 3;
 
 impl CheckpointManager {
-    /// The turn that checkpoints belong to from now on, of this manager. (For agents whose calls are processes of their
-    /// own, see [`crate::turns`].)
+    /// Sets the turn that checkpoints of this manager belong to. (For agents whose calls are separate processes, see
+    /// [`crate::turns`].)
     pub fn new_turn(&mut self, turn: &str) {
         self.turn = Some(crate::origin::bounded(turn));
         self.taken.clear();
     }
 
-    /// The same with a name that no other turn has; that name.
+    /// Begins a turn with a unique name, and returns it.
     pub fn begin_turn(&mut self) -> Result<String, CheckpointError> {
         let turn = random_id()?;
         self.new_turn(&turn);
         Ok(turn)
     }
 
-    /// The one that [`CheckpointManager::new_turn`] named last.
+    /// Turn that [`CheckpointManager::new_turn`] set last.
     pub fn turn(&self) -> Option<&str> {
         self.turn.as_deref()
     }
 
-    /// A checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
-    /// changed. A call of the agent's begins with it, which [`CheckpointManager::agent_left`] ends.
+    /// Takes a checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or
+    /// nothing changed. It begins a call of the agent, which [`CheckpointManager::agent_left`] ends.
     pub fn ensure_checkpoint(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
         if !self.config.enabled {
             return Ensured::Skipped { project: dir.to_owned(), why: Skip::Disabled };
@@ -71,18 +71,18 @@ impl CheckpointManager {
         self.take(dir, reason, origin, Wish::Call)
     }
 
-    /// The same whatever the turn and the setting `enabled` say: somebody asked for it.
+    /// Takes a checkpoint on request, whatever the turn and the setting `enabled` say.
     pub fn create(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
         self.take(dir, reason, origin, Wish::Asked)
     }
 
-    /// A whole run of a command begins, which is a call like any other: [`CheckpointManager::agent_left`] ends it. The
-    /// checkpoint is its own, whatever the setting `enabled` says.
+    /// Begins a whole run of a command, which counts as a call: [`CheckpointManager::agent_left`] ends it. It has a
+    /// checkpoint of its own, whatever the setting `enabled` says.
     pub fn begin_run(&mut self, dir: &Path, reason: &str, origin: &Origin) -> Ensured {
         self.take(dir, reason, origin, Wish::Call)
     }
 
-    /// A call of the agent's begins that needs no checkpoint: what changed until now is not its doing.
+    /// Begins a call of the agent that needs no checkpoint: changes until now are not attributed to it.
     pub fn agent_begins(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
@@ -91,12 +91,11 @@ impl CheckpointManager {
         marks.set(&open.folder, &mut open.manager, now)
     }
 
-    /// Remember what the agent left, after it did something: whatever differs from that later was changed by somebody
-    /// else.
+    /// Ends a call of the agent and sets the mark: later differences from it are attributed to others.
     pub fn agent_left(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
-        // By the rules of the last checkpoint: an agent must not hide what it did by an ignore file.
+        // With the exclusions of the last checkpoint: an agent must not hide its changes by an ignore file.
         let newest = open.record()?.newest();
         let now = match newest {
             Some(newest) => open.manager.look_now_as(&newest.into())?,
@@ -106,8 +105,8 @@ impl CheckpointManager {
         marks.set(&open.folder, &mut open.manager, now)
     }
 
-    /// The agent is done for now: calls of this conversation whose end nobody told are over. What changed while none was
-    /// under way stays whosever it is.
+    /// Ends all open calls of this conversation, because the agent has stopped. The attribution of earlier changes
+    /// stays.
     pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
         let done = Origin { call: None, ..self.whole(origin) };
         let Some(open) = self.open_if_any(dir)? else { return Ok(()) };
@@ -126,7 +125,7 @@ impl CheckpointManager {
     fn take(&mut self, dir: &Path, reason: &str, origin: &Origin, wish: Wish) -> Ensured {
         let origin = self.whole(origin);
         let failed = |dir: PathBuf, error: CheckpointError| {
-            // Where even that cannot be written, the answer itself is all that is left.
+            // If even that cannot be written, only the returned failure is left.
             let _ = unprotected::note(&self.host, &dir, &error);
             Ensured::Failed { dir, error }
         };
@@ -163,7 +162,7 @@ impl CheckpointManager {
             }
             taken = self.attempt(root, reason, origin, wish, Gaps::Refuse);
         }
-        // A call goes on in any case: a checkpoint with gaps, which are named, is more than none.
+        // A call goes on in any case: a checkpoint with known gaps is better than none.
         if wish == Wish::Call && taken.as_ref().err().and_then(no_room).is_some() {
             taken = self.attempt(root, reason, origin, wish, Gaps::Allow);
         }
@@ -201,7 +200,7 @@ impl CheckpointManager {
             Ok(ensured)
         });
         if fresh && taken.is_err() && !place.join("record.json").exists() {
-            // Without a single checkpoint it is no project; best effort, the error is the other one.
+            // Without a checkpoint it is not a project. Best effort: the original error is returned.
             let _ = std::fs::remove_file(place.join(crate::project::PROJECT));
         }
         taken
@@ -254,18 +253,18 @@ impl CheckpointManager {
         }
     }
 
-    /// The checkpoint of this turn, if it is there still.
+    /// Checkpoint of this turn, if it still exists.
     fn of_turn(&self, open: &Open, origin: &Origin) -> Option<CheckpointId> {
         let known = self.taken.get(&key_of(origin, &open.folder.hash));
         if let Some(line) = known.and_then(|id| open.history.find(id)) {
             return Some(line.id.clone());
         }
-        // Numbers of turns begin anew with each conversation: without its id they tell nothing.
+        // Turn numbers restart with each conversation: without its id they are ambiguous.
         origin.session.as_ref()?;
         open.history.of_turn(origin).map(|line| line.id.clone())
     }
 
-    /// What an agent said, with the turn of this manager where it named none, and nothing longer than can be kept.
+    /// Origin with the turn of this manager if the agent named none, and with bounded texts.
     fn whole(&self, origin: &Origin) -> Origin {
         let mut origin = origin.bounded();
         origin.turn = origin.turn.or_else(|| self.turn.clone());
@@ -289,7 +288,7 @@ fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<E
 }
 
 impl Open {
-    /// With `max`, never more than so many stay.
+    /// Adds the checkpoint to the history; with `max`, at most that many stay.
     pub(crate) fn write_down(
         &mut self,
         manifest: &Manifest,
@@ -319,7 +318,7 @@ fn taken(open: &Open, checkpoint: Checkpoint, coverage: Coverage) -> Ensured {
     Ensured::Taken { project: open.workdir().to_owned(), checkpoint, coverage }
 }
 
-/// What is needed, where that is why it failed.
+/// Number of bytes needed, if the error is a lack of space.
 fn no_room(error: &CheckpointError) -> Option<u64> {
     let CheckpointError::Snapshot(error) = error else { return None };
     match error {

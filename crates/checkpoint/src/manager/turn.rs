@@ -1,8 +1,8 @@
-//! Turns of agents: what each did, and taking one of them back while later ones stay.
+//! Turns of agents: the changes of each, and undo of one turn while later ones stay.
 //!
-//! What a turn did is what differs between the first and the last state of each of its spans. A path is taken back as it
-//! would be to a checkpoint: with the state before the turn as the target and the state after it as what was left, so that
-//! whatever anybody did later to the same file is merged with it, or kept and named.
+//! The changes of a turn are the differences between the first and the last state of each of its spans. A path is
+//! restored as from a checkpoint, with the state before the turn as the target and the state after it as the base, so
+//! that later changes to the same file are merged, or kept and reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ use crate::restores::Details;
 use crate::stats::{self, is_git};
 use crate::work::{self, CallRecord, Span};
 
-/// What an agent did between two messages of a person.
+/// Work of an agent between two prompts of the user.
 #[derive(Clone, Debug)]
 pub struct WorkedTurn {
     pub link: TurnLink,
-    /// State before it.
+    /// Checkpoint before the turn.
     pub checkpoint: Checkpoint,
-    /// Calls that changed something, in their order.
+    /// Calls that changed something, in order.
     pub calls: Vec<TurnCall>,
-    /// Files that it changed, from its beginning to its end; what it changed back is not among them.
+    /// Files that it changed from its beginning to its end, without those it changed back.
     pub files: Vec<(PathBuf, ChangeType)>,
-    /// None where the states that tell are not kept any more.
+    /// Stats; `None` if the states needed for them are not kept any more.
     pub stats: Option<Stats>,
 }
 
@@ -41,24 +41,24 @@ pub struct TurnCall {
     /// ISO 8601, UTC.
     pub time: String,
     pub tool: Option<String>,
-    /// Reason of its checkpoint: somebody's words.
+    /// Reason of its checkpoint. Untrusted text.
     pub reason: Option<String>,
     /// Number of paths that it changed.
     pub paths: u64,
 }
 
-/// What is to be done to take a turn back.
+/// Steps to undo a turn.
 #[derive(Debug, Default)]
 struct Parts {
     list: Vec<(Wanted, Rule)>,
-    /// Paths that others changed while the turn went on, so that nothing tells what it did to them.
+    /// Paths that others changed during the turn, so that its own changes to them are unknown.
     mixed: Vec<Skipped>,
-    /// Directories that the turn made, with what it made in each of them.
+    /// Directories that the turn created, with the paths it created in each.
     made: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
 }
 
 impl Parts {
-    /// What stays, without what others have put in directories that the turn made: that is not the turn's.
+    /// Kept paths to report, without those that others put into directories that the turn created.
     fn told(&self, kept: Vec<Skipped>) -> Vec<Skipped> {
         let is_others = |one: &Skipped| {
             self.made.iter().any(|(dir, own)| one.path.starts_with(dir) && !own.contains(&one.path))
@@ -69,17 +69,17 @@ impl Parts {
     }
 }
 
-/// What a turn did to one path, in one span or more.
+/// Change of a turn to one path, over one or more spans.
 struct TurnChange {
     from: SnapshotId,
     to: SnapshotId,
     change: Change,
-    /// One span does not go on where the one before it ended: others changed it between them.
+    /// Whether others changed the path between two spans.
     is_mixed: bool,
 }
 
 impl TurnChange {
-    /// A later change of the same path; false where the two come to nothing.
+    /// Adds a later change of the same path; `false` if the two cancel out.
     fn go_on(&mut self, later: Change, to: &SnapshotId) -> bool {
         self.is_mixed |= self.change.new != later.old;
         self.to = to.clone();
@@ -104,7 +104,7 @@ fn is_same_content(one: &Version, other: &Version) -> bool {
 }
 
 impl CheckpointManager {
-    /// The turns of a project, newest first.
+    /// Turns of a project, newest first.
     pub fn turns(&self, dir: &Path) -> Result<Vec<WorkedTurn>, CheckpointError> {
         let open = self.open(dir, Bounds::Settings)?;
         let lines = work::load(&open.folder.dir)?;
@@ -112,12 +112,12 @@ impl CheckpointManager {
         Ok(turns.filter_map(|link| open.worked(link, &lines)).collect())
     }
 
-    /// The turn that a number of the list (1 is the newest), an id or a beginning of one names.
+    /// Finds a turn by a number of the list (1 is the newest), an id or its beginning.
     pub fn find_turn(&self, dir: &Path, text: &str) -> Result<TurnLink, CheckpointError> {
         self.open(dir, Bounds::Settings)?.turn_link(text)
     }
 
-    /// What taking one turn back would do; nothing is touched.
+    /// Plan of undoing one turn; nothing is touched.
     pub fn plan_turn(
         &mut self,
         dir: &Path,
@@ -135,7 +135,7 @@ impl CheckpointManager {
         Ok(Plan { project, restore, turns_undone: undone, not_covered: line.left_out })
     }
 
-    /// Take one turn back and leave what came later. [`CheckpointManager::undo`] leads back from it, as from any restore.
+    /// Undoes one turn and keeps later work. [`CheckpointManager::undo`] reverts it, like any restore.
     pub fn undo_turn(
         &mut self,
         dir: &Path,
@@ -168,7 +168,7 @@ impl CheckpointManager {
         open.complete(&mut under, &mut done)?;
         let undone = if done.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };
         let project = open.workdir().to_owned();
-        // The conversation goes on: what came after this turn is still there.
+        // The conversation goes on: later turns are kept.
         let agents = Vec::new();
         let outcome = Outcome { project, checkpoint: line, turns_undone: undone, agents, done };
         self.tell(&open, &outcome, std::slice::from_ref(turn), true);
@@ -187,7 +187,7 @@ impl Open {
             paths: line.paths.len() as u64 + line.more,
         });
         let calls: Vec<TurnCall> = calls.collect();
-        // What cannot be read any more has no numbers; a list has to be there in spite of it.
+        // Unreadable states have no stats; damage must not prevent a list.
         let joined = self.joined(&work::spans(lines, link)).ok();
         let changes: Option<Vec<Change>> =
             joined.map(|joined| joined.into_values().map(|one| one.change).collect());
@@ -222,7 +222,7 @@ impl Open {
         self.history.find(&turn.checkpoint).cloned().ok_or_else(none)
     }
 
-    /// What happened to each path in these spans.
+    /// Change of each path over these spans.
     fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, TurnChange>, CheckpointError> {
         let mut all: BTreeMap<PathBuf, TurnChange> = BTreeMap::new();
         for Span { from, to } in spans {
@@ -241,7 +241,7 @@ impl Open {
         Ok(all)
     }
 
-    /// Paths that have the same states before and after are one part.
+    /// Steps to undo a turn; paths with the same states before and after form one part.
     fn parts(&self, turn: &TurnLink, choice: &Choice) -> Result<Parts, CheckpointError> {
         let chosen = self.chosen(&choice.paths)?;
         let is_chosen = |path: &Path| chosen.is_empty() || chosen.iter().any(|above| path.starts_with(above));
@@ -261,7 +261,7 @@ impl Open {
             }
             let group = groups.entry((one.from.clone(), one.to)).or_default();
             let made = self.made(&path, &one.change, &one.from)?;
-            // By force a directory would go with what others have put there.
+            // With force, a directory would be removed together with files of others.
             match made.filter(|_| choice.conflicts != Conflicts::Force) {
                 Some(dir) => {
                     if !parts.made.contains_key(&dir) {
@@ -290,7 +290,7 @@ impl Open {
         Ok(parts)
     }
 
-    /// The uppermost directory that was made for a file: it goes with it.
+    /// Topmost directory that was created for a file, which is removed with it.
     fn made(
         &self,
         path: &Path,
@@ -310,7 +310,7 @@ impl Open {
     }
 }
 
-/// To keep later work in the same file is what taking one turn back is about.
+/// Conflict rule for undoing one turn: later work in the same file is merged by default.
 fn merging(conflicts: Conflicts) -> Conflicts {
     match conflicts {
         Conflicts::Keep => Conflicts::Merge { markers: false },

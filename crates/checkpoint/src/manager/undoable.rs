@@ -1,4 +1,4 @@
-//! Checkpoints that an undo goes back to, newest first: each undo goes one further.
+//! Checkpoints that undo can go back to, newest first: each undo goes one further.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::marks::{Marks, Theirs};
 use crate::project;
 use crate::restores::{Log, Restore};
 
-/// What can be undone, and redone, in a project.
+/// Possible undos and redos of a project.
 #[derive(Debug)]
 pub struct Undoable {
     pub project: PathBuf,
-    /// Those taken before an agent or a command worked that no restore went back beyond, newest first.
+    /// Checkpoints taken before work of an agent or a command, and not undone by a restore, newest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Those that restores went back to and were not undone, with the time of that in nanoseconds since 1970; the last one
-    /// last.
+    /// Checkpoints that were restored, without undone restores, with the time in nanoseconds since 1970; the latest
+    /// restore last.
     pub gone_to: Vec<(Checkpoint, u64)>,
-    /// The last one of these, if no work began since.
+    /// Last one of these, if no work began since.
     pub here: Option<CheckpointId>,
     /// The last restore that was not undone.
     pub last: Option<LastRestore>,
@@ -31,22 +31,22 @@ pub struct Undoable {
 /// A restore of a project.
 #[derive(Clone, Debug)]
 pub struct LastRestore {
-    /// Place among all restores of sessions and projects.
+    /// Position among all restores of sessions and projects.
     pub order: (Option<u64>, u64),
-    /// Something was kept: there is more to restore.
+    /// Whether something was kept, so that there is more to restore.
     pub kept: bool,
-    /// What was gone back to.
+    /// Checkpoint that was restored.
     pub checkpoint: Checkpoint,
 }
 
 impl CheckpointManager {
-    /// Paths that others changed between the calls of agents, with what the agent had left there.
+    /// Paths that others changed between the calls of agents, with the content the agent had left.
     pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>, CheckpointError> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let marks = Marks::load(&open.folder)?;
         let mut theirs = Theirs::load(&open.folder)?;
         if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
-            // Since the last call nobody asked.
+            // Changes since the last call are not attributed yet.
             let now = open.manager.look_now_as(mark)?;
             for change in open.manager.changes_until(mark, &now)? {
                 theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
@@ -55,13 +55,13 @@ impl CheckpointManager {
         Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
     }
 
-    /// The checkpoint that the whole project was put back to, if no work began since.
+    /// Checkpoint that the whole project was restored to, if no work began since.
     pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>, CheckpointError> {
         Ok(self.undoable(dir, &[])?.and_then(|undoable| undoable.here))
     }
 
-    /// What can be undone in a directory, or at these paths in it; none where it has no checkpoints. Nothing is changed, and
-    /// nothing is waited for.
+    /// Possible undos in a directory, or for these paths in it; `None` if it has no checkpoints. Changes nothing, and
+    /// waits for no lock.
     pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
         let project = match self.root_of(dir) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
@@ -76,7 +76,7 @@ impl CheckpointManager {
             .restores
             .iter()
             .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
-            // Without one turn, later ones are as they were.
+            // The undo of a single turn leaves later ones unchanged.
             .filter(|restore| !restore.details.as_ref().is_some_and(|details| details.alone))
             .filter(|restore| covers(restore, paths))
             .collect();
@@ -91,7 +91,7 @@ impl CheckpointManager {
         let last = log.last_to_undo().and_then(|restore| {
             let details = restore.details.as_ref()?;
             let checkpoint = details.checkpoint.clone();
-            // What one turn left is not what its checkpoint is before.
+            // Paths kept by the undo of a single turn do not mean that the checkpoint is incomplete.
             let kept = restore.kept && !details.alone;
             Some(LastRestore { order: (restore.sequence, restore.at), kept, checkpoint })
         });
@@ -103,14 +103,14 @@ impl CheckpointManager {
     }
 }
 
-/// Whether a restore was about all of these paths, or about everything.
+/// Whether a restore covered all of these paths, or everything.
 fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
     let Some(scope) = restore.steps.first().map(|step| &step.scope) else { return false };
     let holds = |path: &PathBuf| scope.paths.iter().any(|above| path.starts_with(above));
     scope.paths.is_empty() || !paths.is_empty() && paths.iter().all(holds)
 }
 
-/// Whether a restore went back to an earlier checkpoint after this one was taken: going to it now would lead forward.
+/// Whether an earlier checkpoint was restored after this one was taken, so that restoring this one would go forward.
 fn is_behind(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
     let SnapshotId::Number(target) = restore.target else { return false };
     line.snapshot > target && is_taken_before(line, restore, record)
@@ -122,7 +122,7 @@ fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &Record) -> boo
     safety.zip(place(&line.snapshot_id())).is_some_and(|(safety, taken)| taken < safety)
 }
 
-/// Whether no work began since a restore, as far as the newest checkpoint tells.
+/// Whether no work began since a restore, according to the newest checkpoint.
 fn is_present(restore: &Restore, newest: Option<&Checkpoint>, record: &Record) -> bool {
     let begun = |line: &Checkpoint| line.begun.as_ref().is_some_and(|begun| begun.at > restore.at);
     newest.is_some_and(|newest| is_taken_before(newest, restore, record) && !begun(newest))

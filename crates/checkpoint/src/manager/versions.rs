@@ -1,4 +1,4 @@
-//! Versions of one file: how its content went on from checkpoint to checkpoint, and whose doing that was.
+//! Versions of one file: its contents from checkpoint to checkpoint, and the author of each change.
 
 use std::path::Path;
 
@@ -15,37 +15,37 @@ use crate::work::{self, CallRecord, TurnKey};
 /// A change of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileVersion {
-    /// When it was seen. ISO 8601, UTC.
+    /// Time at which it was observed. ISO 8601, UTC.
     pub time: String,
     pub by: ChangedBy,
-    /// None: it was not there.
+    /// Content before; `None` if the file did not exist.
     pub old: Option<ContentHash>,
     pub new: Option<ContentHash>,
 }
 
-/// Whose doing a change was.
+/// Author of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangedBy {
-    /// A call of an agent's.
+    /// A call of an agent.
     Turn {
         key: TurnKey,
-        /// First words of what the person had said.
+        /// First words of the user's prompt.
         prompt: Option<String>,
         tool: Option<String>,
-        /// Reason of the call's checkpoint: somebody's words.
+        /// Reason of the call's checkpoint. Untrusted text.
         reason: Option<String>,
-        /// Number of calls under way, of which nobody can tell which one it was.
+        /// Number of concurrent calls, any of which may be the author.
         at_once: usize,
     },
     /// A restore or an undo.
     Restore,
-    /// A person, or a program that nobody watched.
+    /// The user, or a program outside the agents' calls.
     Others,
-    /// It was like this when the history began.
+    /// Content at the beginning of the history.
     Beginning,
 }
 
-/// What is known of a file at some moment.
+/// Known content of a file at some time.
 #[derive(Clone, Debug)]
 enum Observation<'a> {
     Checkpoint(&'a str, Option<ContentHash>),
@@ -60,7 +60,7 @@ impl Observation<'_> {
         }
     }
 
-    /// Content that it begins with.
+    /// Content before the observation.
     fn before(&self) -> Option<ContentHash> {
         match self {
             Observation::Checkpoint(_, content) | Observation::Call(_, content, _) => *content,
@@ -69,7 +69,7 @@ impl Observation<'_> {
 }
 
 impl CheckpointManager {
-    /// The versions of a file that its project's history knows, oldest first; none where it has no history.
+    /// Versions of a file in its project's history, oldest first; empty if it has no history.
     pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>, CheckpointError> {
         let path = project::place(path)?;
         let open = match self.open(&path, Bounds::Settings) {
@@ -81,7 +81,7 @@ impl CheckpointManager {
         let lines = work::load(&open.folder.dir)?;
         let mut seen = Vec::new();
         for line in &open.history.checkpoints {
-            // One that cannot be read tells nothing; the others do.
+            // An unreadable checkpoint is skipped.
             if let Ok(content) = open.content_at(&line.id, &path) {
                 seen.push(Observation::Checkpoint(&line.time, content));
             }
@@ -93,7 +93,7 @@ impl CheckpointManager {
             if let Some(one) = line.paths.iter().find(|one| one.path == path) {
                 touched.push(Observation::Call(line, one.old, one.new));
             } else if line.more > 0 && is_there(&line.from) && is_there(&line.to) {
-                // Its states know the paths that it does not name.
+                // The entry does not list all paths, but its states have them.
                 let at = |id| nono_history::content_at(&open.manager, Some(id), &path);
                 let (old, new) = (at(&line.from)?, at(&line.to)?);
                 touched.extend((old != new).then_some(Observation::Call(line, old, new)));
@@ -111,13 +111,13 @@ impl CheckpointManager {
         Ok(versions)
     }
 
-    /// The content that a checkpoint has at a path.
+    /// Content of a path in a checkpoint.
     pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>, CheckpointError> {
         let path = project::place(path)?;
         self.open(&path, Bounds::None)?.content_at(id, &path)
     }
 
-    /// The bytes of a content that the project of a path has; none where they are not kept, or are more than `limit`.
+    /// Bytes of a content in the project of a path; `None` if they are not kept, or exceed `limit`.
     pub fn content(
         &self,
         path: &Path,
@@ -131,7 +131,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Lines that came and went between two contents; none where that cannot be told.
+    /// Numbers of lines added and removed between two contents; `None` if unknown.
     pub fn lines_between(
         &self,
         path: &Path,
@@ -152,8 +152,8 @@ impl Open {
     }
 }
 
-/// One order of both. In one second, a checkpoint that shows what was there already comes first, then a line that goes on
-/// from it.
+/// Merges both in order. Within one second, a checkpoint with the content so far comes first, then an entry that
+/// continues from it.
 fn merged<'a>(checkpoints: Vec<Observation<'a>>, lines: Vec<Observation<'a>>) -> Vec<Observation<'a>> {
     let (mut checkpoints, mut lines) = (checkpoints.into_iter().peekable(), lines.into_iter().peekable());
     let mut all: Vec<Observation<'a>> = Vec::new();
@@ -180,7 +180,7 @@ fn merged<'a>(checkpoints: Vec<Observation<'a>>, lines: Vec<Observation<'a>>) ->
     }
 }
 
-/// What changed from one to the next. `restored`: seconds since 1970.
+/// Changes from one observation to the next. `restored`: times of restores in seconds since 1970.
 fn versions_between(seen: Vec<Observation<'_>>, restored: &[u64]) -> Vec<FileVersion> {
     let mut versions: Vec<FileVersion> = Vec::new();
     let mut present: Option<ContentHash> = None;
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Two turns and the checkpoints before them, whichever of them fall into one second.
+    /// Two turns and the checkpoints before them, with any of them in the same second.
     #[test]
     fn what_happened_in_one_second_has_its_order() {
         for times in ["1111", "1112", "1122", "1222", "1234"] {

@@ -1,4 +1,4 @@
-//! Who watches long work, whichever project it is on: each operation has a manager of its own in the engine.
+//! Progress observer shared by all operations, each of which has a manager of its own in the engine.
 
 use std::fmt;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ fn what_cannot_be_trusted_is_refused_and_nothing_is_run() {
         (r#"{"filesystem": {"read": ["~/.ssh"]}}"#, "protected"),
         (r#"{"filesystem": {"bypass_protection": ["~/.ssh"]}}"#, "cannot have"),
         (r#"{"filesystem": {"unix_socket": ["/var/run/docker.sock"]}}"#, "cannot have"),
-        (r#"{"filesystem": {"read": ["$PATH"]}}"#, "not known here"),
+        (r#"{"filesystem": {"read": ["$PATH"]}}"#, "unknown variable"),
         (r#"{"network": {"allow_domain": ["*"]}}"#, "allow_domain"),
         (r#"{"environment": {"allow_vars": ["AWS_SECRET_ACCESS_KEY"]}}"#, "cannot have"),
         (r#"{"environment": {"set_vars": {"LD_PRELOAD": "x"}}}"#, "inject code"),

@@ -1,11 +1,11 @@
-//! Grants on the same path, joined.
+//! Merging of grants on the same path.
 //!
-//! Landlock adds up what its rules give on a path, whoever asked for them, so the access that is enforced is the union of
-//! all entries. [`merge_grants`] says just that, one entry a path, for the kernel. [`deduplicate`] is for people, who also
-//! read who asked for what: it drops and joins entries so that the union stays what it was, and so that no entry says more
-//! than its source asked for. Read asked for by the user and write by a group stay two entries: joined, one of them would
-//! claim that the user asked for writing. Each entry keeps its own spelling, which led to its resolved path when it was
-//! added; a spelling taken over from another entry could lead elsewhere from another working directory.
+//! Landlock adds up what its rules give on a path, whatever their source, so the enforced access is the union of all
+//! entries. [`merge_grants`] returns that union, one entry per path, for the kernel. [`deduplicate`] is for display,
+//! where the source matters too: it drops and joins entries so that the union stays the same and no entry shows more
+//! access than its source asked for. Read asked for by the user and write by a group stay two entries: joined, one of
+//! them would claim that the user asked for writing. Each entry keeps its own spelling, which led to its resolved path
+//! when it was added; a spelling taken over from another entry could lead elsewhere from another working directory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -46,11 +46,11 @@ fn strength(source: &CapabilitySource) -> u8 {
     }
 }
 
-/// As few entries as say the same: those of one source on one path are joined, and one that adds nothing to stronger or
-/// earlier ones goes.
+/// Smallest equivalent list: entries of one source on one path are joined, and an entry that adds nothing to stronger
+/// or earlier ones is dropped.
 pub(super) fn deduplicate(grants: Vec<FsCapability>) -> Vec<FsCapability> {
     let mut joined = join_sources(grants);
-    // What is looked at first stays: the stronger source, then the wider access, then the earlier entry.
+    // The first in this order is kept: the stronger source, then the wider access, then the earlier entry.
     let mut order: Vec<usize> = (0..joined.len()).collect();
     order.sort_by_key(|index| {
         let grant = &joined[*index];

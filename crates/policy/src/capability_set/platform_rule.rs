@@ -1,22 +1,23 @@
 //! Rules in the language of macOS's sandbox: S-expressions, checked as text wherever they are given.
 //!
-//! The check knows no meanings, with one exception: a rule that opens the whole file system for reading or writing would
-//! make every other grant pointless. Comments and quotes are seen through, so that they cannot hide such a rule.
+//! The check looks at syntax only, with one exception: a rule that opens the whole file system for reading or writing
+//! is refused, because it would make every other grant pointless. Comments and quotes are parsed, so that they cannot
+//! hide such a rule.
 
 use thiserror::Error;
 
-/// Why a platform rule was refused.
+/// Reason why a platform rule was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlatformRuleError {
-    #[error("a platform rule is an expression in parentheses: {rule:?}")]
+    #[error("platform rule is not an expression in parentheses: {rule:?}")]
     NoExpression { rule: String },
-    #[error("the parentheses of this platform rule do not match: {rule:?}")]
+    #[error("unbalanced parentheses in platform rule: {rule:?}")]
     Unbalanced { rule: String },
-    #[error("a string of this platform rule has no end: {rule:?}")]
+    #[error("unterminated string in platform rule: {rule:?}")]
     OpenString { rule: String },
-    #[error("a comment of this platform rule has no end: {rule:?}")]
+    #[error("unterminated comment in platform rule: {rule:?}")]
     OpenComment { rule: String },
-    #[error("this platform rule opens the whole file system: {rule:?}")]
+    #[error("platform rule opens the whole file system: {rule:?}")]
     OpensEverything { rule: String },
 }
 
@@ -89,7 +90,7 @@ fn tokens(rule: &str) -> Result<Vec<Token>, PlatformRuleError> {
     Ok(tokens)
 }
 
-/// Where the word that `text` starts with ends; at least one character is its own.
+/// End of the word that `text` starts with; a word has at least one character.
 fn word_end(text: &str) -> usize {
     let ends = |(at, c): (usize, char)| {
         c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';') || text[at..].starts_with("#|")

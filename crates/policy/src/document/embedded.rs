@@ -1,9 +1,10 @@
 //! The embedded policy as a document.
 //!
-//! Made from [`PolicyData`] when it is asked for, so that there is one place where paths are listed. A document knows
-//! neither `$XDG_*` nor patterns, so the former are written out for this host, a denied folder in both places it may
-//! have; and what a group allows by a pattern (`/etc/python*`) is left out. Groups that are closed are called
-//! `deny_` and their name, and are required; a document cannot deny writing alone, so what is held is not in it. `deny_credentials` is all of them that hold keys, tokens and passwords.
+//! Made from [`PolicyData`] on demand, so that paths are listed in one place. A document knows neither `$XDG_*` nor
+//! patterns: the former are expanded for this host, a denied folder to both places it may have, and paths that a group
+//! allows by a pattern (`/etc/python*`) are left out. Protected groups are called `deny_` and their name, and are
+//! required. A document cannot deny writing alone, so paths that are only kept from being written are not in it.
+//! `deny_credentials` joins all groups that hold keys, tokens and passwords.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::data::{Group, GroupKind, PolicyData};
 use crate::expand::{expand, expand_everywhere};
 use crate::request::HostContext;
 
-/// The protected groups that hold what lets somebody in.
+/// Protected groups that hold keys, tokens and passwords.
 const CREDENTIALS: [&str; 7] = [
     "ssh",
     "gnupg",
@@ -74,7 +75,7 @@ fn denied(group: &Group, host: &HostContext) -> Vec<String> {
     group.closed.iter().flat_map(|text| everywhere(text, host)).collect()
 }
 
-/// Where it is on this host.
+/// Path on this host, for a path that a group allows.
 fn allowed(text: &str, host: &HostContext) -> Option<String> {
     if text.ends_with('*') {
         return None;
@@ -92,8 +93,8 @@ fn everywhere(text: &str, host: &HostContext) -> Vec<String> {
     expand_everywhere(text, host).iter().filter_map(|path| shorten(path, host)).collect()
 }
 
-/// Below the home folder as `~/`: a document is the same for everybody who has set nothing. A path that is no text
-/// cannot be written in one.
+/// Writes a path below the home folder as `~/`, so that the document is the same for every user with default settings.
+/// `None` for a path that is not UTF-8, which a document cannot hold.
 fn shorten(path: &Path, host: &HostContext) -> Option<String> {
     match host.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
         Some(below) => Some(format!("~/{}", below.to_str()?)),

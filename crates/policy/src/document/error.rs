@@ -1,4 +1,4 @@
-//! Every way in which a document or its use can be refused.
+//! Errors of policy documents.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::error::CapabilityError;
 
-/// Why a document was refused, or could not be used.
+/// Reason why a document was refused, or could not be used.
 #[derive(Debug, Error)]
 pub enum DocumentError {
     #[error("Invalid policy: {source}")]
@@ -21,16 +21,16 @@ pub enum DocumentError {
     Grant { group: String, source: CapabilityError },
     #[error("required groups cannot be excluded: {}", .names.join(", "))]
     RequiredExcluded { names: Vec<String> },
-    /// Of groups; the values may have passwords in them.
+    /// Names the groups only; the values may contain passwords.
     #[error("Conflicting upstream_proxy values in the groups {one:?} and {two:?}")]
     UpstreamConflict { one: String, two: String },
-    #[error("groups say different things about the credential {name:?}")]
+    #[error("groups define the credential {name:?} differently")]
     RouteConflict { name: String },
-    #[error("group {group}: no service is known by name here ({}); describe it in custom_credentials", .names.join(", "))]
+    #[error("group {group}: unknown services {}; describe them in custom_credentials", .names.join(", "))]
     NamedCredentials { group: String, names: Vec<String> },
 }
 
-/// A path that is to be denied lies in a grant, and nothing would keep it closed.
+/// A denied path that lies in a grant, where nothing would keep it closed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{} is denied but lies in {}, which is granted: grants cannot be taken back in part; grant less than that",

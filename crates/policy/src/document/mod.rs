@@ -1,10 +1,10 @@
 //! Policy documents: named groups of paths and network rules, as other programs write them.
 //!
-//! A document is JSON of a fixed shape, and every key that is not part of it is refused by name: a rule that is misspelled
-//! must not be a rule that is missing. [`PolicyDocument::resolve`] adds what groups allow to a set of capabilities, all
-//! of it or nothing; [`PolicyDocument::proxy`] is what they say about hosts. What a group denies is a list for the caller
-//! to check grants against ([`deny_overlaps`]): grants only ever add up, so nothing here enforces it.
-//! The home and temporary folders and the platform are handed in as a [`Place`].
+//! A document is JSON of a fixed shape, and every unknown key is refused by name: a misspelled rule must not become a
+//! missing rule. [`PolicyDocument::resolve`] adds what groups allow to a set of capabilities, all of it or nothing;
+//! [`PolicyDocument::proxy`] returns their network rules. The paths that groups deny are a list for the caller to check
+//! grants against ([`deny_overlaps`]): grants only add up, so nothing here enforces it.
+//! The caller passes the home and temporary folders and the platform as a [`Place`].
 
 mod embedded;
 mod error;
@@ -24,18 +24,18 @@ pub use error::{DenyOverlap, DocumentError};
 pub use proxy::DocumentProxy;
 pub use resolve::{ResolvedDocument, deny_overlaps};
 
-/// Where a document is used.
+/// Host on which a document is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The value of `HOME`.
     pub home: Option<PathBuf>,
     /// The value of `TMPDIR`.
     pub tmpdir: Option<PathBuf>,
-    /// `linux`, `macos`: groups of another platform are passed over.
+    /// `linux` or `macos`: groups of another platform are skipped.
     pub platform: String,
 }
 
-/// A whole document.
+/// Policy document: named groups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyDocument {
@@ -43,7 +43,7 @@ pub struct PolicyDocument {
     pub meta: Option<Meta>,
     #[serde(deserialize_with = "parse::unique")]
     pub groups: BTreeMap<String, DocumentGroup>,
-    /// Kept, and not used here.
+    /// Profiles; kept when the document is written again, otherwise ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<serde_json::Value>,
 }
@@ -63,14 +63,14 @@ pub struct DocumentGroup {
     pub description: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<String>,
-    /// May not be left out.
+    /// Whether the group cannot be excluded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<Allow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deny: Option<Deny>,
-    /// For macOS, whose links into `/private` this is about.
+    /// Links into `/private`, for macOS.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "parse::unique")]
     pub symlink_pairs: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct DocumentNetwork {
     pub block: bool,
     #[serde(alias = "allow_proxy", alias = "proxy_allow", skip_serializing_if = "Vec::is_empty")]
     pub allow_domain: Vec<String>,
-    /// Names of services known elsewhere; this package knows none.
+    /// Names of services predefined by other programs; nono predefines none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "parse::unique")]
@@ -119,7 +119,7 @@ pub struct DocumentNetwork {
     pub max_connections: Option<usize>,
 }
 
-/// Where a credential is put in on the way to a service.
+/// Route of the proxy that inserts a credential on the way to a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRoute {
@@ -173,12 +173,12 @@ impl PolicyDocument {
         serde_json::from_str(text).map_err(|source| DocumentError::Json { source })
     }
 
-    /// Pretty-printed, two spaces deep; what has its default is left out.
+    /// Pretty-printed JSON, indented by two spaces, without default values.
     pub fn to_json(&self) -> Result<String, DocumentError> {
         serde_json::to_string_pretty(self).map_err(|source| DocumentError::Json { source })
     }
 
-    /// Refused when a group that is required would be left out. Names that are no group do not matter.
+    /// Refuses to exclude a required group. Unknown names are ignored.
     pub fn check_exclusions<S: AsRef<str>>(&self, excluded: &[S]) -> Result<(), DocumentError> {
         let required = |name: &&str| self.groups.get(*name).is_some_and(|group| group.required);
         let names: Vec<&str> = excluded.iter().map(AsRef::as_ref).filter(required).collect();

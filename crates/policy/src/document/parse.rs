@@ -1,4 +1,4 @@
-//! What serde does not refuse by itself.
+//! Checks that serde does not make by itself.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,23 +1,23 @@
-//! What groups say about the network, put together.
+//! Network rules of several groups, combined.
 
 use super::error::DocumentError;
 use super::{DocumentNetwork, DocumentRoute, Place, PolicyDocument};
 
-/// What a proxy has to do for some groups.
+/// Combined proxy settings of some groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentProxy {
-    /// In the order they were first named.
+    /// Allowed hosts, in the order they were first named.
     pub hosts: Vec<String>,
     pub routes: Vec<DocumentRoute>,
     pub upstream_proxy: Option<String>,
-    /// Reached without it. Empty where there is no other proxy.
+    /// Hosts reached without the upstream proxy. Empty where there is none.
     pub upstream_bypass: Vec<String>,
-    /// The smallest that was named.
+    /// Smallest limit that a group sets.
     pub max_connections: Option<usize>,
 }
 
 impl DocumentNetwork {
-    /// Whether it says anything that takes a proxy.
+    /// Whether any of the settings needs a proxy.
     pub(super) fn needs_proxy(&self) -> bool {
         !(self.allow_domain.is_empty()
             && self.credentials.is_empty()
@@ -29,7 +29,7 @@ impl DocumentNetwork {
 }
 
 impl PolicyDocument {
-    /// The proxy these groups need together, if they need one.
+    /// Combined proxy settings of these groups, if they need a proxy.
     pub fn proxy<S: AsRef<str>>(
         &self,
         names: &[S],
@@ -52,7 +52,7 @@ impl PolicyDocument {
 struct Merged {
     proxy: DocumentProxy,
     routes: Vec<(String, DocumentRoute)>,
-    /// Who named the other proxy.
+    /// Group that set the upstream proxy.
     upstream_from: String,
 }
 

@@ -1,4 +1,4 @@
-//! Groups of a document, as grants.
+//! Resolution of a document's groups to grants.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::error::CapabilityError;
 use crate::facts::{Facts, HostFacts};
 use crate::resolved::NetworkPolicy;
 
-/// What groups came to.
+/// Result of resolving groups of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedDocument {
     /// The groups that are for this platform, in the order they were asked for.
     pub names: Vec<String>,
     pub needs_unlink_overrides: bool,
-    /// What they deny: as it is written, expanded, and where that leads.
+    /// Denied paths: each expanded as written, and where it leads.
     pub deny_paths: Vec<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ impl PolicyDocument {
         Ok(resolved)
     }
 
-    /// What the groups deny.
+    /// Paths that the groups deny.
     pub fn deny_paths<S: AsRef<str>>(
         &self,
         names: &[S],
@@ -79,7 +79,7 @@ fn grant(caps: &mut CapabilitySet, name: &str, allow: &Allow, place: &Place) -> 
     Ok(())
 }
 
-/// Groups list what other machines have, too. What this user may not even look up could not be used either way.
+/// Whether a path of a group is to be skipped: it is missing here, or this user may not look it up.
 fn is_absent(error: &CapabilityError) -> bool {
     match error {
         CapabilityError::PathNotFound { .. } => true,
@@ -103,7 +103,7 @@ fn denied(name: &str, group: &DocumentGroup, place: &Place) -> Result<Vec<PathBu
     Ok(paths)
 }
 
-/// Where a path leads; for one that is missing, where it would be made.
+/// Resolved path; for a missing one, where it would be created.
 fn leads_to(path: &Path) -> Option<PathBuf> {
     if let Ok(found) = HostFacts.resolve(path) {
         return Some(found.path);
@@ -112,7 +112,7 @@ fn leads_to(path: &Path) -> Option<PathBuf> {
     Some(HostFacts.resolve(parent).ok()?.path.join(name))
 }
 
-/// `~`, `$HOME` and `$TMPDIR`, alone or before a `/`. Everything else is as it is written.
+/// Expands `~`, `$HOME` and `$TMPDIR`, alone or before a `/`. Everything else is literal.
 fn expand(group: &str, text: &str, place: &Place) -> Result<PathBuf, DocumentError> {
     let (start, rest) = text.split_once('/').map_or((text, None), |(start, rest)| (start, Some(rest)));
     let (variable, value) = match start {
@@ -133,7 +133,7 @@ fn expand(group: &str, text: &str, place: &Place) -> Result<PathBuf, DocumentErr
     }
 }
 
-/// Whether a denied path lies below a directory that the user granted: nothing would keep it closed. By letters alone.
+/// Refuses a denied path below a directory that the user granted, where nothing would keep it closed. Lexical.
 pub fn deny_overlaps<P: AsRef<Path>>(deny: &[P], caps: &CapabilitySet) -> Result<(), DenyOverlap> {
     let by_user = |grant: &&crate::FsCapability| !grant.is_file && grant.source == CapabilitySource::User;
     for deny in deny.iter().map(AsRef::as_ref) {

@@ -1,6 +1,6 @@
-//! The profiles that come with nono, as the text of their files.
+//! Texts of the built-in profiles.
 
-/// Name and text of each, in the order they are listed.
+/// Name and text of each built-in profile, in the order they are listed.
 pub(super) const BUILT_IN: [(&str, &str); 12] = [
     ("default", include_str!("../../data/profiles/default.json")),
     ("claude-code", include_str!("../../data/profiles/claude-code.json")),

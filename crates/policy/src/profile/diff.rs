@@ -1,4 +1,4 @@
-//! What one profile has that another has not, line by line.
+//! Differences between two profiles, line by line.
 //!
 //! Pure, and over merged profiles: it shows what changes for a run, not how the files differ. Each list counts as
 //! a set, since order never changes what a profile grants.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::merge::{MergedProfile, ProfilePath};
 use crate::request::GrantKind;
 
-/// Which side a line is on.
+/// Side that a line is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffChange {

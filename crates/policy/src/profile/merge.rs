@@ -1,4 +1,4 @@
-//! What a profile and everything it extends add up to.
+//! Merging of a profile with everything it extends.
 //!
 //! Base first: lists append without duplicates, scalars and entries of maps override. Every path remembers the
 //! profile it came from, so that an error or `why` can name it. Merging adds and never removes, with one exception:
@@ -21,7 +21,7 @@ pub struct ProfilePath {
     pub path: String,
     pub optional: bool,
     pub profile: String,
-    /// The resolved path that a person agreed to: where it leads elsewhere by now, it is refused.
+    /// Whether this is a resolved path the user agreed to; if it leads elsewhere by now, the run is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
 }
@@ -60,7 +60,7 @@ pub struct MergedProfile {
     pub groups: GroupsSection,
     pub filesystem: MergedFilesystem,
     pub network: NetworkSection,
-    /// Which profile a host of `network.allow_domain` comes from.
+    /// Profile that each host of `network.allow_domain` comes from.
     #[serde(default)]
     pub domain_from: BTreeMap<String, String>,
     pub workdir: MergedWorkdir,
@@ -187,7 +187,7 @@ pub(super) fn append<T: Clone + PartialEq>(into: &mut Vec<T>, from: &[T]) {
     }
 }
 
-/// `GrantKind` as a word, without making the request types depend on serde.
+/// Serialisation of `GrantKind` as text, without making the request types depend on serde.
 mod kind_text {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -54,7 +54,7 @@ pub struct Profile {
     pub environment: EnvironmentSection,
     #[serde(skip_serializing_if = "is_default")]
     pub rollback: RollbackSection,
-    /// What is done about the hooks of agents, by the agent's name (`claude-code`, `codex`, ...).
+    /// Settings for the hooks of agents, by the agent's name (`claude-code`, `codex`, ...).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, HookSection>,
     /// Keep the caller's terminal instead of giving the command its own.
@@ -175,7 +175,7 @@ pub struct WorkdirSection {
     pub access: Option<WorkdirAccess>,
 }
 
-/// What a profile grants on the directory the command starts in.
+/// Access on the directory the command starts in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkdirAccess {

@@ -1,14 +1,14 @@
-//! A project's profile laid over the profile of a run.
+//! Merging of a project's profile into the profile of a run.
 //!
-//! It adds, and takes nothing of the run's own back: not a variable that the run's profile sets or denies, and not the
-//! filter of a network that the run's profile filters.
+//! The project's profile only adds. It overrides neither a variable that the run's profile sets or denies, nor the
+//! network filter of the run's profile.
 
 use super::MergedProfile;
 use super::merge::{absorb_groups, append};
 use crate::environment::matches;
 
 impl MergedProfile {
-    /// Lays what a project's profile adds over this one.
+    /// Adds what a project's profile asks for to this one.
     pub fn lay_over(&mut self, over: &MergedProfile) {
         append(&mut self.chain, &over.chain);
         absorb_groups(&mut self.groups, &over.groups);

@@ -1,4 +1,4 @@
-//! From the text of a profile to its value, with the place of whatever is wrong.
+//! Parser of profile files, with the position of every error.
 //!
 //! The text is walked beside the JSON schema of the very types it is then read into, so the schema that is printed,
 //! the types and the messages cannot drift apart. The walk is stricter than the types, which would also take a list
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::Profile;
 use crate::error::{Position, ProfileError, nearest};
 
-/// Deeper than any profile needs; the parser recurses, and a hostile file must not overflow its stack.
+/// Maximum nesting. The parser recurses, and a hostile file must not overflow its stack.
 const MAX_DEPTH: usize = 64;
 
 /// The JSON schema of a profile file.
@@ -41,13 +41,13 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
 /// Parses a text that is known to fit the schema.
 pub(super) fn parse_built_in(text: &str, name: &str) -> Result<Profile, ProfileError> {
     let file = format!("<built-in {name}>");
-    // Nothing is held against the schema, and to work it out takes longer than reading the profile.
+    // No check against the schema: generating it takes longer than reading the profile.
     let source = Source::new(text, Path::new(&file), "the profile", &Value::Null);
     source.value(source.parse()?)
 }
 
-/// Reads the text of another kind of file with the same care: JSON with comments, held against the schema of `T`.
-/// Also returned: where the elements of the list under the key `list` stand. `what` is the whole, for messages.
+/// Reads the text of another kind of file with the same checks: JSON with comments, checked against the schema of `T`.
+/// Also returns the positions of the elements of the list under the key `list`. `what` names the file in messages.
 pub fn read_listed<T: JsonSchema + DeserializeOwned>(
     text: &str,
     file: &Path,
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
 
     fn value<T: DeserializeOwned>(&self, root: Node<'_>) -> Result<T, ProfileError> {
         let start = root.start();
-        // The schema knows all the types do; should it ever not, the message still names what serde saw.
+        // The schema covers everything the types do; should it ever not, the message still has serde's reason.
         serde_json::from_value(Value::from(root))
             .map_err(|error| ProfileError::Syntax { at: self.position(start), message: error.to_string() })
     }
@@ -111,7 +111,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Counts brackets without telling strings and comments apart: an over-estimate is good enough to refuse.
+    /// Refuses deep nesting. Brackets in strings and comments count too: an over-estimate is good enough to refuse.
     fn check_depth(&self) -> Result<(), ProfileError> {
         let mut depth = 0usize;
         for (offset, byte) in self.text.bytes().enumerate() {
@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// JSON lets the last of two equal keys win, which would silently drop half of a policy.
+    /// Refuses duplicate keys: in JSON the last one wins, which would silently drop half of a policy.
     fn check_doubles(&self, node: &Node<'_>, path: &str) -> Result<(), ProfileError> {
         match node {
             Node::Object(object) => {
@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Finds the first place where `node` is not what `schema` says.
+    /// Checks `node` against `schema` and reports the first mismatch.
     fn check(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
         let schema = deref(self.schema, schema);
         if let Some(choices) = alternatives(schema) {
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// One of several shapes: the one whose type fits is the one to complain about.
+    /// Checks against several shapes; an error is about the one whose type fits.
     fn check_choices(&self, node: &Node<'_>, choices: &[Value], path: &str) -> Result<(), ProfileError> {
         if let Some(choice) = choices.iter().find(|choice| accepts(self.schema, choice, node)) {
             return self.check(node, choice, path);
@@ -304,7 +304,7 @@ fn type_names(whole: &Value, schema: &Value) -> String {
     }
 }
 
-/// A key that is left out counts as null; nobody is told to write that.
+/// Type names of the choices, for messages. A missing key counts as null, so null is not listed.
 fn names_of(whole: &Value, choices: &[Value]) -> String {
     let names: Vec<_> =
         choices.iter().map(|choice| type_names(whole, choice)).filter(|name| name != "null").collect();

@@ -1,9 +1,9 @@
-//! The profile that a project carries: what it may say, and what it means here.
+//! Profile that a project carries in its own folder.
 //!
-//! Its text is not the person's, so it can ask for less than other profiles can: it builds on built-in profiles alone,
-//! opens no socket and nothing that is protected, and decides nothing about terminals, hooks or who is asked. Relative
-//! paths and `$WORKDIR` are the project's folder, wherever in it the command starts. What it means on this host is a
-//! [`Meaning`], worked out in `resolve`; that, and not the text alone, is what a person agrees to.
+//! The user did not write it, so it can ask for less than other profiles: it extends built-in profiles only, opens
+//! neither sockets nor protected paths, and decides nothing about terminals, hooks or approvals. Relative paths and
+//! `$WORKDIR` refer to the project's folder, wherever in it the command starts. Its effect on this host is a
+//! [`Meaning`], computed in `resolve`; that, and not the text alone, is what the user agrees to.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,13 +17,13 @@ use crate::data::{Group, PolicyData};
 use crate::environment;
 use crate::error::ProfileError;
 
-/// Maximum size: it is read by whoever agrees to it.
+/// Maximum size of the file: the user reads it before agreeing to it.
 pub const PROJECT_MAX_BYTES: u64 = 64 << 10;
 
-/// Where a project has it, from its folder on.
+/// Path of the profile, relative to the project's folder.
 pub const PROJECT_FILE: &str = ".nono/profile.json";
 
-/// A profile as a project carries it, with the built-in profiles it extends.
+/// Profile of a project, with the built-in profiles it extends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectProfile {
     /// The project's folder, resolved.
@@ -33,37 +33,37 @@ pub struct ProjectProfile {
     pub(crate) merged: MergedProfile,
 }
 
-/// What a project's profile adds to a run.
+/// Changes that a project's profile makes to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectOverlay {
     pub file: PathBuf,
     /// SHA-256 of the file's content, in hexadecimal digits.
     pub digest: String,
-    /// Whether a person agreed to what it opens. If not, only what it closes is in `profile`.
+    /// Whether the user agreed to what it opens. If not, `profile` holds only what it closes.
     pub agreed: bool,
     pub profile: MergedProfile,
 }
 
-/// A grant of a project's profile, with the place it leads to.
+/// A grant of a project's profile, with its resolved path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgreedGrant {
-    /// Resolved; where nothing is there yet, as far as something is.
+    /// Resolved path; for a missing one, resolved as far as it exists.
     pub path: String,
     pub access: AccessMode,
     pub is_file: bool,
     pub optional: bool,
 }
 
-/// All that a project's profile opens and closes on this host.
+/// Everything that a project's profile opens and closes on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meaning {
     pub grants: Vec<AgreedGrant>,
-    /// Resolved.
+    /// Denied paths, resolved.
     pub deny: Vec<String>,
-    /// Groups of paths that it opens, as they are defined now.
+    /// Groups that it includes, as they are defined now.
     pub groups: Vec<Group>,
     pub without_groups: Vec<String>,
-    /// `false`: all of it is open.
+    /// `false`: the whole network is open.
     pub network_block: Option<bool>,
     pub hosts: Vec<String>,
     pub connect_ports: Vec<u16>,
@@ -72,11 +72,11 @@ pub struct Meaning {
     pub set_vars: BTreeMap<String, String>,
     pub deny_vars: Vec<String>,
     pub snapshots: bool,
-    /// What is left out of snapshots, or taken into them.
+    /// Rules for what snapshots exclude and include.
     pub snapshot_rules: Vec<String>,
 }
 
-/// One thing that a project's profile opens or closes, in words.
+/// Description of one thing that a project's profile opens or closes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectEntry {
     pub what: &'static str,
@@ -95,7 +95,7 @@ impl ProjectProfile {
         let profile = parse::parse(text, file)?;
         check(&profile, file)?;
         let mut merged = ProfileStore::default().merge(name, &profile, &[])?;
-        // Whatever it extends comes by this file.
+        // What its bases grant is attributed to this file too.
         merged.chain = vec![name.to_owned()];
         for grant in &mut merged.filesystem.grants {
             name.clone_into(&mut grant.at.profile);
@@ -111,13 +111,13 @@ impl ProjectProfile {
         Ok(ProjectProfile { root: root.to_path_buf(), file: file.to_path_buf(), merged })
     }
 
-    /// Its name, as sources of grants have it.
+    /// Name of the profile, as used in sources of grants.
     pub fn name(&self) -> &str {
         self.merged.name()
     }
 }
 
-/// Refuses what only a person's own flags and profiles can say.
+/// Refuses keys that only the user's own flags and profiles can have.
 fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
     if let Some(base) = profile.bases().iter().find(|base| builtin::text(base).is_none()) {
         return Err(ProfileError::ProjectExtends { path: file.to_path_buf(), base: base.clone() });
@@ -128,17 +128,17 @@ fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
     if !profile.filesystem.bypass_protection.is_empty() {
         return refuse(
             "filesystem.bypass_protection",
-            "only you yourself can open what is protected, by a flag",
+            "open a protected path yourself, with --bypass-protection and a grant",
         );
     }
     if !profile.filesystem.unix_socket.is_empty() {
-        return refuse("filesystem.unix_socket", "only you yourself can open a socket, by a flag");
+        return refuse("filesystem.unix_socket", "open a socket yourself, with --allow-unix-socket");
     }
     if !profile.hooks.is_empty() {
-        return refuse("hooks", "`nono hooks install` installs hooks");
+        return refuse("hooks", "install hooks with `nono hooks install`");
     }
     if profile.interactive.is_some() {
-        return refuse("interactive", "a profile of your own can have it");
+        return refuse("interactive", "set it in a profile of your own");
     }
     if profile.security.capability_elevation.is_some() {
         return refuse("security", "use the flag --ask");
@@ -148,24 +148,24 @@ fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
     }
     if let Some(name) = profile.environment.allow_vars.iter().find(|name| is_secret(name)) {
         let key = format!("environment.allow_vars: {name}");
-        return refuse(&key, "it looks like a secret; only you yourself can pass it on, by a flag");
+        return refuse(&key, "it looks like a secret; pass it on yourself, with --env");
     }
     Ok(())
 }
 
-/// Whether a full name looks like a secret's; a pattern never passes one.
+/// Whether a full name looks like that of a secret; a pattern never passes one.
 fn is_secret(name: &str) -> bool {
     let secret = &PolicyData::embedded().environment.secret;
     !name.contains('*') && secret.iter().any(|pattern| environment::matches(pattern, name))
 }
 
 impl Meaning {
-    /// Whether it opens anything, or changes what the person's own flags would do. Closing needs nobody's consent.
+    /// Whether it opens anything, or changes what the user's own flags would do. Closing needs no consent.
     pub fn widens(&self) -> bool {
         !self.opens().is_empty()
     }
 
-    /// What it opens, one by one.
+    /// Entries that it opens.
     pub fn opens(&self) -> Vec<ProjectEntry> {
         let mut entries = Vec::new();
         let mut put = |what, text: String| entries.push(ProjectEntry { what, text });
@@ -179,7 +179,7 @@ impl Meaning {
             put("group", format!("{} ({})", group.name, group.description));
         }
         if self.network_block == Some(false) {
-            put("network", "all of it".to_owned());
+            put("network", "all hosts".to_owned());
         }
         self.hosts.iter().for_each(|host| put("network", host.clone()));
         self.connect_ports.iter().for_each(|port| put("network", format!("port {port} of any host")));
@@ -193,17 +193,17 @@ impl Meaning {
         entries
     }
 
-    /// What it closes, one by one.
+    /// Entries that it closes.
     pub fn closes(&self) -> Vec<ProjectEntry> {
         let block =
-            (self.network_block == Some(true)).then(|| "the network but for hosts by name".to_owned());
+            (self.network_block == Some(true)).then(|| "the network, except for hosts by name".to_owned());
         let groups = self.without_groups.iter().map(|name| format!("group {name}"));
         let variables = self.deny_vars.iter().map(|name| format!("${name}"));
         let texts = self.deny.iter().cloned().chain(groups).chain(block).chain(variables);
         texts.map(|text| ProjectEntry { what: "closes", text }).collect()
     }
 
-    /// All of it.
+    /// All entries: what it opens, then what it closes.
     pub fn entries(&self) -> Vec<ProjectEntry> {
         self.opens().into_iter().chain(self.closes()).collect()
     }

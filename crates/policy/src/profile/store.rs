@@ -1,4 +1,4 @@
-//! Where profiles come from: the built-in ones and the files of one folder.
+//! Store of profiles: the built-in ones and the files of one folder.
 //!
 //! Built-in names are reserved: a file that takes one is an error rather than a silent replacement of a policy
 //! people know by that name. A name is checked before it becomes part of a path, so it can never lead out of the
@@ -20,7 +20,7 @@ use crate::request::ProfileRef;
 const MAX_BYTES: u64 = 1 << 20;
 const ENDINGS: [&str; 2] = ["json", "jsonc"];
 
-/// Where a profile was found.
+/// Origin of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileOrigin {
@@ -35,7 +35,7 @@ pub struct ProfileInfo {
     pub description: Option<String>,
     pub source: ProfileOrigin,
     pub extends: Vec<String>,
-    /// Why the file cannot be used, if it cannot.
+    /// Reason why the file cannot be used, if it cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

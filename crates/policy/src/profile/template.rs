@@ -1,4 +1,4 @@
-//! The commented text `profile init` starts a new profile with.
+//! Commented text with which `profile init` starts a new profile.
 
 /// A starter profile. The text is valid as it stands; what is commented out shows the rest of the format.
 pub fn template(name: &str, extends: &str) -> String {

@@ -1,4 +1,4 @@
-//! Where a path leads, as far as the file system can be followed.
+//! Resolution of a queried path, as far as it exists.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -6,24 +6,24 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::facts::{Facts, FoundKind};
 
-/// As many links as the kernel follows in one path.
+/// Maximum number of links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// A path as far as the file system could follow it.
+/// A path, resolved as far as it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) path: PathBuf,
     pub(super) exists: bool,
     pub(super) is_dir: bool,
-    /// What a grant would have to name: the path itself, or the directory in which it would be made.
+    /// Path that a grant would have to name: the path itself, or the directory in which it would be created.
     pub(super) grantable: PathBuf,
-    /// Whether it exists cannot be told: its directory may not be looked into.
+    /// Whether its existence is unknown, because its directory may not be searched.
     pub(super) hidden: bool,
 }
 
-/// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to, and a
-/// link whose target is missing leads to the place where that would be made.
-/// Behind the first missing component there is nothing to follow; there `..` only takes back what was missing too.
+/// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to, and
+/// a link whose target is missing leads to the place where that would be made. Behind the first missing component there
+/// is nothing to follow; there `..` only takes back what was missing too.
 pub(super) fn locate(facts: &dyn Facts, path: &Path) -> Target {
     let hidden = match facts.resolve(path) {
         Ok(found) => {
@@ -43,7 +43,8 @@ pub(super) fn locate(facts: &dyn Facts, path: &Path) -> Target {
     while let Some(step) = walk.waiting.pop_front() {
         walk.take(step);
     }
-    // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does not.
+    // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does
+    // not.
     let path = walk.rest.iter().fold(walk.known.clone(), |path, name| path.join(name));
     Target { path, exists: false, is_dir: false, grantable: walk.known, hidden }
 }
@@ -67,9 +68,9 @@ fn steps(path: &Path) -> VecDeque<Step> {
 
 struct Walk<'a> {
     facts: &'a dyn Facts,
-    /// Exists, without links.
+    /// Part that exists, without links.
     known: PathBuf,
-    /// What is missing below it.
+    /// Components that are missing below it.
     rest: Vec<OsString>,
     waiting: VecDeque<Step>,
     links: usize,

@@ -1,4 +1,4 @@
-//! Would this connection be allowed?
+//! Queries for one connection.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,19 @@ pub struct NetworkQuery {
     /// The rule that opens the host.
     #[serde(default)]
     pub rule: Option<HostGrant>,
-    /// The rule that comes nearest, where none opens it.
+    /// The nearest rule, where none opens the host.
     #[serde(default)]
     pub closest: Option<HostGrant>,
-    /// What kind of address it is for certain, where that is a closed one.
+    /// Class of the address, if it is known to be a closed one.
     #[serde(default)]
     pub class: Option<AddressClass>,
-    /// An open name that leads to such an address is refused all the same.
+    /// Address classes that are refused even when an open name resolves to them.
     #[serde(default)]
     pub still_refused: Vec<AddressClass>,
     pub suggestion: Option<Suggestion>,
 }
 
-/// Why the network is open or closed.
+/// Reason why a connection is allowed or denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkReason {
@@ -39,9 +39,9 @@ pub enum NetworkReason {
     HostNotAllowed,
     /// The host is open, on other ports.
     HostPortNotAllowed,
-    /// It leads to an address that only a rule naming it opens: [`NetworkQuery::class`].
+    /// The host is of a closed class ([`NetworkQuery::class`]); only a rule naming the address opens it.
     AddressDenied,
-    /// It names no host.
+    /// The text names no host.
     NotAHost,
 }
 
@@ -64,7 +64,7 @@ impl NetworkQuery {
     }
 }
 
-/// Asks about a connection. Where ports alone are open the host changes nothing.
+/// Answers for a connection. Where only ports are open the host is ignored.
 pub fn query_network(policy: &ResolvedPolicy, host: Option<&str>, port: Option<u16>) -> NetworkQuery {
     let whole = || Some(vec!["--allow-net".to_owned()]);
     match (&policy.network, port) {
@@ -92,12 +92,12 @@ pub fn query_network(policy: &ResolvedPolicy, host: Option<&str>, port: Option<u
 
 fn query_host(policy: &ResolvedPolicy, connect: &[u16], host: &Host, port: Option<u16>) -> NetworkQuery {
     let class = class_of_host(host);
-    // Without the proxy, on the host's own loopback.
+    // Reached directly on the host's loopback, not through the proxy.
     if class == Some(AddressClass::Loopback) && port.is_some_and(|port| connect.contains(&port)) {
         return NetworkQuery::allowed(NetworkReason::PortAllowed);
     }
     let opens = |grant: &&HostGrant| {
-        // Without a port it is asked whether the host can be reached at all.
+        // Without a port the question is whether the host can be reached at all.
         let port = port.or(grant.rule.port).unwrap_or(443);
         grant.rule.matches(host, port) && class.is_none_or(|class| opens_class(&grant.rule, host, class))
     };
@@ -120,7 +120,7 @@ fn query_host(policy: &ResolvedPolicy, connect: &[u16], host: &Host, port: Optio
     NetworkQuery { closest: closest.cloned(), class, ..NetworkQuery::denied(reason, flags) }
 }
 
-/// A service that hands out credentials is opened by its address, never by a name.
+/// Whether a rule for this host can open it: a metadata service is opened by its address, never by a name.
 fn openable(host: &Host, class: Option<AddressClass>) -> bool {
     !(class == Some(AddressClass::Metadata) && matches!(host, Host::Name(_)))
 }
@@ -141,7 +141,7 @@ fn closest<'a>(grants: &'a [HostGrant], host: &Host) -> Option<&'a HostGrant> {
         }
         _ => 0,
     };
-    // The last label alone says nothing.
+    // The last label alone is no resemblance.
     let near = grants.iter().map(|grant| (nearness(grant), grant)).filter(|(near, _)| *near > 1);
     near.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, grant)| grant)
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(closest("example.org").as_deref(), Some("example.org:443"));
         assert_eq!(closest("example.com").as_deref(), Some("*.example.com"));
         assert_eq!(closest("www.example.org").as_deref(), Some("example.org:443"));
-        assert_eq!(closest("other.org"), None, "the last label alone says nothing");
+        assert_eq!(closest("other.org"), None, "the last label alone is no resemblance");
         let open = query_network(&policy, Some("a.example.com"), None);
         assert_eq!(open.still_refused, AddressClass::ALL);
         assert_eq!(open.rule.unwrap().source, CapabilitySource::User);

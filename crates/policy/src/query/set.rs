@@ -1,7 +1,8 @@
-//! Questions to a set of capabilities: which grant decides.
+//! Queries of a capability set, and the grant that decides.
 //!
-//! The answer is the kernel's, as for a policy. Where it is yes, the most permissive grant that covers the path is named,
-//! the first of several; where only several together allow it, the deepest of them, with what they give together.
+//! The answer is the kernel's, as for a policy. Where it is yes, the most permissive grant that covers the path is
+//! named, the first of several; where only several together allow it, the deepest of them, with what they give
+//! together.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::error::PolicyError;
 use crate::facts::Facts;
 use crate::resolved::{NetworkPolicy, ResolvedPolicy};
 
-/// The answer of a set.
+/// Answer of a set for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetAnswer {
     Allowed {
@@ -26,11 +27,11 @@ pub enum SetAnswer {
         requested: AccessMode,
     },
     NotGranted,
-    /// Closed inside a grant.
+    /// The path is closed inside a grant.
     Denied,
 }
 
-/// A set as it was when the questions began.
+/// A copy of a set, prepared for queries.
 #[derive(Clone, Debug)]
 pub struct SetQuery {
     policy: ResolvedPolicy,
@@ -44,7 +45,7 @@ impl SetQuery {
     /// Asks about a path as it was typed; `cwd` is what a relative one is relative to.
     pub fn path(&self, facts: &dyn Facts, cwd: &Path, path: &Path, want: AccessMode) -> SetAnswer {
         let bytes = path.as_os_str().as_encoded_bytes();
-        // No such path can exist: the kernel takes neither.
+        // No such path can exist: the kernel accepts neither.
         if bytes.is_empty() || bytes.contains(&0) {
             return SetAnswer::NotGranted;
         }

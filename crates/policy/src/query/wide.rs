@@ -1,8 +1,8 @@
-//! Folders that are too much to be proposed because of one thing in them.
+//! Folders that are too wide to be suggested as a grant.
 
 use std::path::Path;
 
-/// Whether it is one of the folders that hold everything of some kind, and are never proposed as a whole.
+/// Whether the path is a top-level folder of the system, which is never suggested as a whole.
 pub fn is_system_folder(path: &Path) -> bool {
     SYSTEM_FOLDERS.iter().any(|folder| path == Path::new(folder))
 }

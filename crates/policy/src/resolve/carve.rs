@@ -1,10 +1,10 @@
-//! Rules that stay clear of closed paths.
+//! Carving: kernel rules that leave out closed paths.
 //!
 //! Landlock adds and never subtracts, and a rule reaches everything below it. So a directory grant with a closed
 //! path inside is taken apart: every entry of the directory gets a rule of its own, except the one that leads to
-//! the closed path, which is taken apart in turn. What results covers what existed when it was resolved; a new name
-//! made later directly in such a directory belongs to nobody. Links are left out: their targets are judged on their own.
-//! A denied path deep inside a project is not worth that; the grant stays whole and the sandbox masks the path.
+//! the closed path, which is taken apart in turn. The rules cover what existed when they were resolved; a name created
+//! later directly in such a directory has no rule. Links are left out: their targets are judged on their own.
+//! For a denied path deep inside a project the grant stays whole and the sandbox masks the path.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ pub(super) fn rules(
         rules: Vec::with_capacity(grants.len()),
     };
     let all: Vec<&Closure> = closures.list.iter().collect();
-    // Nearly all of them are in the home folder, and hardly a grant has to do with that.
+    // Nearly all closures are in the home folder, and few grants overlap it.
     let outside = |closure: &&&Closure| !home.is_some_and(|home| is_within(&closure.point, home));
     let elsewhere: Vec<&Closure> = all.iter().filter(outside).copied().collect();
     for (index, grant) in grants.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Carver<'_, '_> {
         Ok(())
     }
 
-    /// What is held is read where the grant says so, as far as nothing in it is closed.
+    /// Rules for reading a write-protected path where the grant allows reading, except for closed paths in it.
     fn held(
         &mut self,
         grant: usize,
@@ -171,7 +171,7 @@ impl Carver<'_, '_> {
         self.cover(grant, path, AccessMode::Read, &inside)
     }
 
-    /// Pipes and devices were part of the grant; sockets are opened by their own flag only.
+    /// Whether a special file is part of the grant: pipes and devices are, sockets are opened by their own flag only.
     fn is_plain_special(&self, path: &Path) -> bool {
         self.locator.find(path).is_ok_and(|found| matches!(found.kind, FoundKind::Fifo | FoundKind::Device))
     }
@@ -247,7 +247,7 @@ fn without_redundant(rules: Vec<Rule>, grants: &[FsCapability]) -> Vec<Rule> {
     rules.into_iter().zip(keep).filter_map(|(rule, keep)| keep.then_some(rule)).collect()
 }
 
-/// The closed paths as the sandbox gets them. Whatever a rule still reaches has to be masked, and can be only if it
+/// Closed paths for the sandbox. A path that a rule still reaches has to be masked, which is possible only if it
 /// exists.
 pub(super) fn closed_paths(
     closures: Closures,
@@ -261,7 +261,7 @@ pub(super) fn closed_paths(
         let reached = reach.at(&closure);
         if let (Some(rule), PathKind::Absent) = (reached, closure.kind) {
             match (&closure.by, closure.optional) {
-                // Something stands there before the command is started; the sandbox refuses to be made without it.
+                // A stand-in is created before the command starts; the sandbox refuses to start without it.
                 (ClosedBy::Agent(_), _) => {}
                 (ClosedBy::Deny(source), true) => {
                     notes.push(Note::Skipped { path: closure.path.clone(), source: source.clone() });
@@ -289,10 +289,10 @@ fn absent(closure: &Closure, rule: &Rule, grants: &[FsCapability]) -> PolicyErro
     PolicyError::DenyAbsent { path: closure.original.clone(), grant }
 }
 
-/// The rules by path, to find the ones above a path without looking at all of them.
+/// Index of the rules by path, to find those above a path without a full scan.
 struct Reach<'a> {
     by_path: HashMap<&'a OsStr, Vec<&'a Rule>>,
-    /// What was found at a folder and above it, for those who take reading away and those who do not: the same few
+    /// Cached rule at or above a folder, separately for closures that forbid reading and those that do not: a few
     /// folders hold nearly everything that is closed.
     above: [HashMap<OsString, Option<&'a Rule>>; 2],
 }

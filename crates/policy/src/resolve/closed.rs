@@ -1,7 +1,7 @@
-//! What stays closed: nono's own files, protected groups, agents' settings, denied paths; and what a bypass opens again.
+//! Closed paths: nono's own files, protected groups, agents' settings, denied paths; and what a bypass opens again.
 //!
 //! A bypass at or above a protected path lifts its closure; one below it leaves the closure and marks an opening,
-//! through which a grant may pass. Neither touches a denied path, nono's own files, or what agents are told by.
+//! through which a grant may pass. Neither touches a denied path, nono's own files, or the settings of agents.
 
 mod agents;
 mod groups;
@@ -32,9 +32,9 @@ pub(super) struct Closure {
     pub(super) by: ClosedBy,
     pub(super) kind: PathKind,
     pub(super) keep_read: bool,
-    /// A mount keeps it closed, so that no grant has to be carved for it.
+    /// Whether a mount keeps it closed, so that no grant has to be carved for it.
     pub(super) mask: bool,
-    /// A profile says it need not be there.
+    /// Whether it may be missing, because a profile marks it as optional.
     pub(super) optional: bool,
     pub(super) openings: Vec<PathBuf>,
 }
@@ -90,11 +90,11 @@ impl From<ClosedPath> for Closure {
 pub(super) struct Closures {
     pub(super) list: Vec<Closure>,
     by_path: OnceCell<ByPath>,
-    /// Protected names that are not there. Only where a grant reaches them have they to be closed.
+    /// Protected names that do not exist. They are closed only where a grant reaches them.
     pub(super) names: ProtectedNames,
 }
 
-/// Where in the list a path stands, by a hash of it: hundreds of grants are held against hundreds of closures.
+/// Index of the closures by a hash of their path: hundreds of grants are compared with hundreds of closures.
 #[derive(Debug)]
 struct ByPath {
     hasher: RandomState,
@@ -111,7 +111,7 @@ impl ByPath {
         ByPath { hasher, sorted }
     }
 
-    /// Those that may stand at `path`.
+    /// Indices of the closures that may be at `path`.
     fn at(&self, path: &Path) -> impl Iterator<Item = usize> {
         let hash = self.hasher.hash_one(path.as_os_str());
         let first = self.sorted.partition_point(|(known, _)| *known < hash);
@@ -148,7 +148,7 @@ impl Closures {
             let closure = self.add(inputs, &host.absolute(binary), binary, ClosedBy::Nono);
             closure.keep_read = true;
             closure.mask = host.can_mask;
-            // A binary that was replaced while it ran has no place to protect.
+            // A binary that was replaced while it ran has no path to protect.
             if closure.kind == PathKind::Absent {
                 self.by_path.take();
                 self.list.pop();
@@ -187,7 +187,7 @@ impl Closures {
         &mut self.list[index]
     }
 
-    /// The link itself, where the last component of a path is one: what is held is held by way of it, too.
+    /// Closes the link itself, where the last component of a write-protected path is one.
     fn add_link(&mut self, inputs: &Inputs<'_>, path: &Path, by: ClosedBy) -> Option<&mut Closure> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let parent = inputs.locator.place(parent);
@@ -239,7 +239,7 @@ impl Closures {
         Ok(bypasses)
     }
 
-    /// Closes the protected names that are not there and that one of these paths has to do with.
+    /// Closes the missing protected names that overlap one of these paths.
     pub(super) fn close_names(&mut self, inputs: &Inputs<'_>, paths: &[&Path]) {
         let met = self.names.take_met(paths);
         groups::close(self, inputs, &met);
@@ -295,7 +295,7 @@ fn bypasses(inputs: &Inputs<'_>) -> Result<Vec<Bypass>, PolicyError> {
     Ok(out)
 }
 
-/// What a person opens for themselves is not opened for the profile of a project, which asks for the same or for more.
+/// Refuses to apply the user's bypass to grants of a project's profile.
 pub(super) fn check_bypasses_are_the_persons(
     bypasses: &[Bypass],
     profile: &MergedProfile,
@@ -314,7 +314,7 @@ pub(super) fn check_bypasses_are_the_persons(
     Ok(())
 }
 
-/// A bypass alone opens nothing; one that no grant meets is a mistake worth saying.
+/// Refuses a bypass without a matching grant: alone it opens nothing.
 pub(super) fn check_bypasses_are_used(
     bypasses: &[Bypass],
     grants: &[FsCapability],

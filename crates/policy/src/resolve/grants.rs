@@ -1,7 +1,7 @@
-//! What is granted: by flags, by profiles, by groups, and by nono itself.
+//! Grants of a run: by flags, by profiles, by groups, and by nono itself.
 //!
-//! What a person or a profile asks for is granted or refused with an error. What a group offers is granted where it
-//! exists and is not closed, and skipped with a note elsewhere. nono's own grants never open a closed path either.
+//! A path that the user or a profile asks for is granted or refused with an error. A path of a group is granted where
+//! it exists and is not closed, and skipped with a note otherwise. nono's own grants never open a closed path either.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -93,7 +93,7 @@ fn found(
     })
 }
 
-/// A path that somebody wrote leads out of a folder only by links that a person agreed to.
+/// Refuses a path of a flag or profile that leads out of a folder by a link the user has not agreed to.
 pub(super) fn check_links(
     inputs: &Inputs<'_>,
     original: &Path,
@@ -158,7 +158,7 @@ impl Collector<'_, '_> {
         self.ask(&cwd, &cwd, access, GrantKind::Directory, source).map(drop)
     }
 
-    /// A grant somebody asked for: it is made in full, or it is an error. Returned is where it leads.
+    /// Adds a grant of a flag or profile, in full, or fails. Returns the resolved path.
     fn ask(
         &mut self,
         original: &Path,
@@ -211,7 +211,7 @@ impl Collector<'_, '_> {
                 let source = CapabilitySource::Group(group.name.clone());
                 match expand(text, self.inputs.host) {
                     Ok(path) => self.offer_all(path, access, &source),
-                    // No home folder, or no such variable here: nothing to offer.
+                    // No home folder, or no such variable: nothing to grant.
                     Err(_) => self.notes.push(Note::Skipped { path: PathBuf::from(text), source }),
                 }
             }
@@ -237,7 +237,7 @@ impl Collector<'_, '_> {
         }
     }
 
-    /// A grant nobody asked for by name: made where it can be, skipped elsewhere.
+    /// Adds a grant of a group or of nono itself where possible; otherwise skips it with a note.
     fn offer(&mut self, path: PathBuf, access: AccessMode, source: &CapabilitySource) {
         let found = self.inputs.locator.look_up(&path);
         let found = found
@@ -255,7 +255,7 @@ impl Collector<'_, '_> {
             self.offer(dir.clone(), AccessMode::Read, &CapabilitySource::System);
             self.offer(dir.join("tmp"), AccessMode::ReadWrite, &CapabilitySource::System);
         }
-        // The command's own file; and nono's, so that what runs inside can ask for more.
+        // The command's own file; and nono's, so that the command can request more access.
         let program = self.inputs.request.program.as_ref().map(|program| self.inputs.host.absolute(program));
         let nono = self.inputs.host.binary.clone().filter(|_| self.inputs.host.session_dir.is_some());
         for path in program.into_iter().chain(nono) {

@@ -1,9 +1,9 @@
-//! Paths resolved as far as they exist, with as few questions to the file system as will do.
+//! Resolution of paths as far as they exist, with few calls to the file system.
 //!
 //! The policy names hundreds of paths in a handful of directories, and most of them are absent on any one host. So a
 //! directory that is asked about often is listed once, and names are looked up in the listing: an absent name, a plain
-//! file and a directory then cost no call at all. Links and special files are always followed by the file system itself.
-//! What is absent keeps its lexical rest below the deepest ancestor that exists.
+//! file and a directory then cost no call at all. Links and special files are always followed by the file system
+//! itself. What is absent keeps its lexical rest below the deepest ancestor that exists.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use crate::facts::{EntryKind, Facts, Found, FoundKind};
 use crate::is_within;
 
-/// Where a path is, or would be.
+/// Resolved location of a path, existing or not.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// Canonical as far as it exists.
@@ -28,12 +28,12 @@ pub(super) struct Place {
 
 pub(super) type Entries = Rc<Vec<(OsString, EntryKind)>>;
 
-/// From this many questions on, one listing is cheaper than asking name by name.
+/// Number of lookups in one directory from which a listing is cheaper.
 const WORTH_LISTING: u32 = 3;
 
 pub(super) struct Locator<'a> {
     pub(super) facts: &'a dyn Facts,
-    // Keyed by bytes: a `Path` hashes component by component, which shows in the profile of a whole run.
+    // Keyed by bytes: a `Path` hashes component by component, which is noticeable in the time of a whole run.
     parents: RefCell<HashMap<OsString, Rc<Place>>>,
     listings: RefCell<HashMap<OsString, Entries>>,
     asked: RefCell<HashMap<OsString, u32>>,
@@ -45,12 +45,12 @@ impl<'a> Locator<'a> {
         Locator { facts, parents, listings, asked }
     }
 
-    /// Asks the file system itself, for the exact error.
+    /// Resolves through the file system itself, for the exact error.
     pub(super) fn find(&self, path: &Path) -> io::Result<Found> {
         self.facts.resolve(path)
     }
 
-    /// The same answer without the exact error: `None` for whatever cannot be followed.
+    /// Like [`Locator::find`], without the error: `None` for a path that cannot be followed.
     pub(super) fn look_up(&self, path: &Path) -> Option<Found> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.facts.resolve(path).ok();
@@ -69,7 +69,7 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// The listing of a directory that is worth having; `None` when single questions will do, or it cannot be read.
+    /// Listing of a directory; `None` while single lookups are cheaper, or if it cannot be read.
     fn known_entries(&self, dir: &Path) -> Option<Entries> {
         if let Some(known) = self.listings.borrow().get(dir.as_os_str()) {
             return Some(Rc::clone(known));
@@ -80,7 +80,7 @@ impl<'a> Locator<'a> {
         if *count < WORTH_LISTING { None } else { self.list(dir).ok() }
     }
 
-    /// Never fails: a path that cannot be followed counts as absent from where it stops.
+    /// Locates a path. Never fails: a path that cannot be followed counts as absent from that component on.
     pub(super) fn place(&self, path: &Path) -> Place {
         match self.look_up(path) {
             Some(found) => Place { point: found.path.clone(), path: found.path, kind: Some(found.kind) },
@@ -88,7 +88,7 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// The place of a path that others lie in, remembered.
+    /// Location of a directory that holds other paths, cached.
     pub(super) fn parent(&self, path: &Path) -> Rc<Place> {
         if let Some(known) = self.parents.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -105,7 +105,7 @@ impl<'a> Locator<'a> {
         let above = self.parent(parent);
         let own = match path.file_name() {
             Some(name) => above.path.join(name),
-            // The path ends in `..`: what it takes back did not exist either.
+            // The path ends in `..`: the component it removes did not exist either.
             None => above.path.parent().unwrap_or(&above.path).to_path_buf(),
         };
         let point = if above.kind.is_some() { own.clone() } else { above.point.clone() };

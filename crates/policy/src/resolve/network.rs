@@ -1,4 +1,4 @@
-//! The network of a run.
+//! Network policy of a run.
 //!
 //! `--allow-net` and `--block-net` replace whatever a profile says. Flags for ports replace the profile's ports; hosts
 //! add to the profile's hosts. A profile that opens the whole network is narrowed by flags for hosts or ports, but must
@@ -10,7 +10,7 @@ use crate::error::PolicyError;
 use crate::profile::MergedProfile;
 use crate::resolved::{HostGrant, NetworkPolicy};
 
-/// The policy, and each host of it with who asked for it.
+/// Network policy, and its hosts with their sources.
 pub(super) fn network(inputs: &Inputs<'_>) -> Result<(NetworkPolicy, Vec<HostGrant>), PolicyError> {
     let (request, profile) = (inputs.request, inputs.profile);
     let mut asked = request.hosts.clone();
@@ -58,7 +58,7 @@ pub(super) fn network(inputs: &Inputs<'_>) -> Result<(NetworkPolicy, Vec<HostGra
     Ok((network, hosts))
 }
 
-/// The profile's hosts, each from the profile that names it.
+/// Hosts of the profile, each with the profile that names it.
 fn own_hosts(profile: &MergedProfile) -> Result<Vec<HostGrant>, PolicyError> {
     let host = |text: &String| {
         let name = profile.domain_from.get(text).map_or(profile.name(), String::as_str).to_owned();
@@ -70,7 +70,7 @@ fn own_hosts(profile: &MergedProfile) -> Result<Vec<HostGrant>, PolicyError> {
     profile.network.allow_domain.iter().map(host).collect()
 }
 
-/// Who asked first is named.
+/// Adds a host unless it is already known; the first source is kept.
 fn without_repeating(mut known: Vec<HostGrant>, next: HostGrant) -> Vec<HostGrant> {
     if !known.iter().any(|grant| grant.rule == next.rule) {
         known.push(next);

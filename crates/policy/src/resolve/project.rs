@@ -1,7 +1,8 @@
-//! What a project's profile means on this host, and what of it reaches a run.
+//! Effect of a project's profile on this host, and the part of it that applies to a run.
 //!
-//! It is resolved by itself first, without any flag of the person's: what could be opened only together with somebody's
-//! `--bypass-protection` is refused, and what was agreed to does not depend on how the next run is started.
+//! The profile is resolved on its own first, without the user's flags: a path that only the user's
+//! `--bypass-protection` could open is refused, and what the user agreed to does not depend on how the next run is
+//! started.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use crate::profile::{
 use crate::request::{GrantKind, HostContext, RunRequest};
 use crate::{is_within, links};
 
-/// Where sockets, devices and the kernel's own files are.
+/// Folders of sockets, devices and kernel files, which a project's profile cannot open.
 const NEVER_BELOW: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
 impl ProjectProfile {
-    /// Everything it opens and closes, with each path followed to where it leads.
+    /// Everything the profile opens and closes, with each path resolved.
     pub fn meaning(
         &self,
         host: &HostContext,
@@ -31,7 +32,7 @@ impl ProjectProfile {
         facts: &dyn Facts,
     ) -> Result<Meaning, PolicyError> {
         let host = self.at_root(host);
-        // Whoever agrees is shown where each path leads, and agrees to that.
+        // The user is shown where each path leads, and agrees to that, links included.
         let mut request = RunRequest::default();
         let typed = links::typed(&request, &host, &self.merged, facts);
         request.links.extend(typed.into_iter().flat_map(|typed| typed.way.departures));
@@ -76,7 +77,7 @@ impl ProjectProfile {
         })
     }
 
-    /// The part that closes, which needs nobody's consent.
+    /// Part of the profile that only closes, which needs no consent.
     pub fn closing(&self, host: &HostContext) -> Result<MergedProfile, PolicyError> {
         let mut closing = MergedProfile { chain: self.merged.chain.clone(), ..MergedProfile::default() };
         closing.filesystem.deny = self.denied(host)?;
@@ -86,7 +87,7 @@ impl ProjectProfile {
         Ok(closing)
     }
 
-    /// All of it, as it was agreed to: bound to the very places that were shown.
+    /// Whole profile as the user agreed to it: bound to the resolved paths that were shown.
     pub fn agreed(&self, meaning: &Meaning, host: &HostContext) -> Result<MergedProfile, PolicyError> {
         let mut agreed = self.merged.clone();
         agreed.workdir = MergedWorkdir::default();
@@ -109,7 +110,7 @@ impl ProjectProfile {
         HostContext { cwd: self.root.clone(), ..host.clone() }
     }
 
-    /// Its grants, that on the project's folder among them.
+    /// Grants of the profile, including that on the project's folder.
     fn grants(&self) -> Vec<ProfileGrant> {
         use crate::access::AccessMode::{Read, ReadWrite, Write};
         let access = match self.merged.workdir.access {
@@ -128,7 +129,7 @@ impl ProjectProfile {
         root.into_iter().chain(self.merged.filesystem.grants.iter().cloned()).collect()
     }
 
-    /// Its closed paths, no longer relative to anything.
+    /// Denied paths of the profile, made absolute.
     fn denied(&self, host: &HostContext) -> Result<Vec<ProfilePath>, PolicyError> {
         let host = self.at_root(host);
         let deny = |deny: &ProfilePath| {
@@ -139,7 +140,7 @@ impl ProjectProfile {
     }
 }
 
-/// Refuses everything, the home folder, what is around it, and what is not made of files.
+/// Refuses the root folder, the home folder and its parents, and folders that hold no ordinary files.
 fn check_narrow(
     path: &Path,
     host: &HostContext,
@@ -155,7 +156,7 @@ fn check_narrow(
     Ok(())
 }
 
-/// A path of a profile is text.
+/// Path as text; a profile cannot hold any other.
 fn text(path: PathBuf) -> Result<String, PolicyError> {
     path.into_os_string().into_string().map_err(|path| PolicyError::Resolve {
         path: path.into(),

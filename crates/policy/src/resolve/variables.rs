@@ -1,7 +1,7 @@
 //! The environment rules of a run: defaults, then the profile, then the flags.
 //!
-//! A request for a variable that can inject code is refused here, with its name, rather than dropped later without a
-//! word. A name the user passes with a flag is no longer denied by the profile.
+//! A request for a variable that can inject code is refused here, with its name, rather than dropped silently later.
+//! A name the user passes with a flag is no longer denied by the profile.
 
 use super::Inputs;
 use crate::data::PolicyData;
@@ -67,7 +67,7 @@ fn check_name(data: &PolicyData, name: &str) -> Result<(), PolicyError> {
     }
 }
 
-/// `LD_*` asks for nothing but what is never passed; `L*` asks for more and is filtered name by name.
+/// Whether a pattern matches only variables that are never passed, as `LD_*` does; `L*` is filtered name by name.
 fn asks_only_for_never(data: &PolicyData, pattern: &str) -> bool {
     let Some(start) = pattern.strip_suffix('*').filter(|start| !start.is_empty()) else { return false };
     let families =

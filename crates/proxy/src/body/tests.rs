@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Read a body that comes in these pieces: its data, and what is left over.
+/// Decodes a body that comes in these pieces. Returns its data, and the bytes left over.
 fn read(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>), BadBody> {
     let mut decoder = Decoder::new(framing);
     let (mut data, mut over) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn lengths() {
 }
 
 proptest! {
-    /// A body means the same however it is cut, byte by byte too.
+    /// The result does not depend on how the bytes are split.
     #[test]
     fn any_split(
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..6),
@@ -123,7 +123,7 @@ proptest! {
         prop_assert_eq!(read(Framing::Chunked, &bytes), Ok(expected));
     }
 
-    /// What is wrong is wrong however it is cut.
+    /// An error does not depend on how the bytes are split.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(prop::sample::select(b"01aA;\r\n x:".to_vec()), 0..40), at in 0usize..40) {
         let at = at.min(bytes.len());

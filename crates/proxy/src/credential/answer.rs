@@ -1,4 +1,4 @@
-//! What a service's answer has to be so that it can be passed on, and its head without the secret. Pure.
+//! Checks of a service's response before it is forwarded, and its head without the secret. Pure.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use super::Line;
 use super::scan::Forms;
 use crate::config::Route;
 
-/// Why an answer is not passed on.
+/// Reason why a response is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unreadable {
     #[error(
-        "the server compressed its answer although it was asked not to: it cannot be checked for the credential"
+        "the server compressed its response against the request: it cannot be checked for the credential"
     )]
     Encoded,
     #[error(
-        "the server sent a part although the whole was asked for: it cannot be checked for the credential"
+        "the server sent a partial response against the request: it cannot be checked for the credential"
     )]
     Part,
 }
 
-/// Whether the scan can read the answer. One without a body (`empty`) always can be.
+/// Checks that the response can be scanned. One without a body (`empty`) always can.
 pub fn readable(status: u16, empty: bool, headers: &[Line<'_>]) -> Result<(), Unreadable> {
     if empty {
         return Ok(());
@@ -41,19 +41,19 @@ pub fn readable(status: u16, empty: bool, headers: &[Line<'_>]) -> Result<(), Un
     }
 }
 
-/// Headers of an answer that are not passed on: the first leads around the proxy, the others are of bodies that are not
-/// passed on as they are.
+/// Headers of a response that are not forwarded: the first would bypass the proxy, the others describe the unmodified
+/// body.
 pub const DROPPED: &[&str] =
     &["alt-svc", "content-md5", "digest", "content-digest", "repr-digest", "trailer"];
 
-/// The header as the command may see it; none: not at all.
+/// Value of the header without the secret; `None` if the header is dropped.
 pub fn clean(forms: &Arc<Forms>, (name, value): Line<'_>) -> Option<Vec<u8>> {
     let dropped = DROPPED.iter().any(|other| other.eq_ignore_ascii_case(name));
     let named = forms.scrub(name.as_bytes()) != name.as_bytes();
     (!dropped && !named).then(|| forms.scrub(value))
 }
 
-/// Where a redirect leads for a client that came by the route's prefix. Only what stays at the server is changed.
+/// Redirect target for a client that used the route's prefix. Only redirects to the same server are changed.
 pub fn relocated(route: &Route, location: &str) -> Option<String> {
     let scheme = if route.https { "https://" } else { "http://" };
     let path = if location.starts_with('/') && !location.starts_with("//") {

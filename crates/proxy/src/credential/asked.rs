@@ -1,4 +1,4 @@
-//! Requests that a service answers: by a prefix, inside of a tunnel that ends here, or plain.
+//! Requests to a service: by a prefix, inside an intercepted tunnel, or plain.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Stream};
 
-/// A tunnel that ends here: where everything goes that is asked inside.
+/// An intercepted tunnel, and the service that all requests in it go to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inside<'a> {
     pub(crate) service: &'a Service,
     pub(crate) target: &'a Target,
 }
 
-/// What a service is asked.
+/// A request to a service.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     via: Via<'a>,
@@ -31,7 +31,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// By a prefix. The dummy is its token (see `outgoing`).
+    /// Request by a prefix. The placeholder is its token (see `outgoing`).
     pub(crate) fn reverse(path: &str, shared: &'a Shared) -> Option<Asked<'a>> {
         let reverse = shared.routes.reverse(path)?;
         Some(Asked {
@@ -42,14 +42,14 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// A plain request.
+    /// Plain `http://` request to a host that has a credential.
     pub(crate) fn forward(target: &Target, path: &'a str, shared: &'a Shared) -> Option<Asked<'a>> {
         let service = shared.routes.service(&target.host, target.port, false)?;
         let via = Via::new(service, None);
         Some(Asked { via, mode: Mode::Forward, target: target.clone(), path: path.into() })
     }
 
-    /// Inside of a tunnel. Nothing that is said there leads anywhere else.
+    /// Request inside an intercepted tunnel. It can only go to the tunnel's host.
     pub(crate) fn inside(inside: Inside<'a>, request: &'a Request) -> Result<Asked<'a>, Refusal> {
         let path = match &request.form {
             Form::Origin { path } => path.as_str(),
@@ -61,7 +61,7 @@ impl<'a> Asked<'a> {
             Form::Asterisk => "*",
             Form::Tunnel(_) | Form::Absolute { .. } => return Err(misdirected(inside.target)),
         };
-        // A port that is left out is the usual one, or where nothing says which that is, the tunnel's.
+        // A missing port is the scheme's default, or the tunnel's where the scheme is unknown.
         let usual = if inside.service.https { 443 } else { inside.target.port };
         let host = request.host(usual).map_err(Refusal::malformed)?;
         if host.is_some_and(|host| host != *inside.target) {
@@ -71,12 +71,12 @@ impl<'a> Asked<'a> {
         Ok(Asked { via, mode: Mode::ConnectIntercept, target: inside.target.clone(), path: path.into() })
     }
 
-    /// The name of the route whose prefix was asked.
+    /// Name of the route whose prefix was used.
     pub(crate) fn route(&self) -> Option<&'a str> {
         self.via.reverse.map(|route| route.name.as_str())
     }
 
-    /// The path as it may be told: what the client shows to be let in does not stand in it.
+    /// Path for events, with the placeholder masked.
     pub(crate) fn shown_path(&self) -> Cow<'_, str> {
         let dummies = self.via.service.routes().iter().map(|route| route.dummy.as_str());
         dummies.fold(Cow::Borrowed(&*self.path), |path, dummy| {
@@ -84,7 +84,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// An error is said to the client by the caller: no byte of an answer has been sent then.
+    /// Serves the request. On an error no byte of a response has been sent, and the caller answers the client.
     pub(crate) async fn run<C: Stream>(
         &self,
         request: &Request,
@@ -95,7 +95,7 @@ impl<'a> Asked<'a> {
     ) -> Result<After, Refusal> {
         match self.mode {
             Mode::Forward => judge::admit(&shared.config, &self.target, &request.fields)?,
-            // The dummy is the token of a prefix, and the tunnel around a request has shown it.
+            // The placeholder is the token of a prefix; a tunnel was authenticated when it was opened.
             Mode::Reverse | Mode::Connect | Mode::ConnectIntercept => {
                 judge::listed(&shared.config, &self.target)?;
             }
@@ -115,6 +115,6 @@ fn misdirected(target: &Target) -> Refusal {
         421,
         Category::MalformedRequest,
         "Misdirected Request",
-        format!("this tunnel leads to {target} and nowhere else"),
+        format!("requests in this tunnel can only go to {target}"),
     )
 }

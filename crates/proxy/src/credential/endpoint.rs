@@ -1,7 +1,7 @@
-//! What may be asked of a service: methods, and paths by globs. Pure.
+//! Endpoint rules of a service: methods, and paths by globs. Pure.
 //!
-//! Servers disagree on what `..`, `//`, `\` and escaped slashes in a path mean. Where there are rules, a path that could
-//! mean another one is not matched at all.
+//! Servers disagree on what `..`, `//`, `\` and escaped slashes in a path mean. Where there are rules, a path that
+//! could mean another one is not matched at all.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -42,7 +42,7 @@ impl Endpoint {
     pub fn new(method: &str, path: &str) -> Result<Endpoint, EndpointError> {
         let wrong = |why| EndpointError { pattern: path.to_owned(), why };
         if method.is_empty() || !method.bytes().all(|byte| byte == b'*' || byte.is_ascii_graphic()) {
-            return Err(EndpointError { pattern: method.to_owned(), why: "it is no method" });
+            return Err(EndpointError { pattern: method.to_owned(), why: "it is not a method" });
         }
         if path.is_empty() {
             return Err(wrong("it is empty"));
@@ -56,14 +56,14 @@ impl Endpoint {
                 Segment::Name(pieces(segment).map_err(wrong)?)
             });
         }
-        // What is below a folder is not the folder.
+        // `folder/**` does not match the folder itself.
         if segments.last() == Some(&Segment::Deep) {
             segments.insert(segments.len() - 1, Segment::Name(vec![Piece::Any]));
         }
         Ok(Endpoint { method: method.to_owned(), path: path.to_owned(), segments })
     }
 
-    /// `path` is below the route's base, without a query.
+    /// Whether the rule permits a request. `path` is below the route's base, without a query.
     pub fn permits(&self, method: &str, path: &str) -> bool {
         let Some(asked) = plain(path) else { return false };
         let asked: Vec<Vec<char>> = asked.split('/').map(|segment| segment.chars().collect()).collect();
@@ -108,7 +108,7 @@ fn pieces(segment: &str) -> Result<Vec<Piece>, &'static str> {
 
 fn class(rest: &mut std::str::Chars<'_>) -> Result<Piece, &'static str> {
     let text = rest.as_str();
-    // A ] right at the beginning is a character.
+    // A ] directly after the opening bracket is literal.
     let not = text.starts_with(['!', '^']);
     let inner = &text[usize::from(not)..];
     let end = inner.char_indices().skip(1).find(|(_, character)| *character == ']');
@@ -132,7 +132,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Result<Piece, &'static str> {
     Ok(Piece::Class { not, ranges })
 }
 
-/// Whether a pattern with stars matches the whole text. It never goes back further than to the last star.
+/// Whether a pattern with stars matches the whole text. Backtracks to the last star only.
 fn wild<P, T>(pattern: &[P], text: &[T], star: impl Fn(&P) -> bool, same: impl Fn(&P, &T) -> bool) -> bool {
     let (mut p, mut t, mut back) = (0, 0, None);
     while t < text.len() {
@@ -151,7 +151,7 @@ fn wild<P, T>(pattern: &[P], text: &[T], star: impl Fn(&P) -> bool, same: impl F
     pattern[p..].iter().all(star)
 }
 
-/// The path, unescaped and without its first slash; none where some server could take it for another one.
+/// Unescaped path without its first slash; `None` if some server could read it as another path.
 fn plain(path: &str) -> Option<String> {
     let path = path.strip_prefix('/')?;
     let mut bytes = Vec::with_capacity(path.len());

@@ -1,4 +1,4 @@
-//! A server's side of an upgraded connection: it ends where the secret would begin.
+//! Server side of an upgraded connection, which ends before a secret that the server sends back.
 
 use std::io;
 use std::pin::Pin;
@@ -9,20 +9,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::scan::Scanner;
 
-/// What is read at once.
+/// Number of bytes read at once.
 const PIECE: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the server sent the credential back; the connection was ended")]
 pub(crate) struct Leak;
 
-/// Frames have lengths, so nothing is replaced in them.
+/// Stream that ends when the secret appears. Frames have lengths, so the secret cannot be replaced.
 #[derive(Debug)]
 pub(crate) struct Guarded<S> {
     stream: S,
-    /// None when the stream has ended.
+    /// `None` when the stream has ended.
     scanner: Option<Scanner>,
-    /// May be passed on.
+    /// Bytes that may be forwarded.
     clean: Vec<u8>,
     at: usize,
 }
@@ -33,13 +33,13 @@ impl<S> Guarded<S> {
     }
 }
 
-/// Whether a connection broke because of this.
+/// Whether a connection was ended because of the secret.
 pub(crate) fn is_leak(error: &io::Error) -> bool {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Leak>()).is_some()
 }
 
 impl<S: AsyncRead + Unpin> Guarded<S> {
-    /// Read until something may be passed on, or nothing more comes.
+    /// Reads until some bytes may be forwarded, or the stream ends.
     fn poll_clean(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.at == self.clean.len() {
             let Some(scanner) = &mut self.scanner else { return Poll::Ready(Ok(())) };

@@ -1,4 +1,4 @@
-//! Puts the secret where the dummy stands. Pure: it says what to change, the caller changes it.
+//! Insertion of the secret in place of the placeholder. Pure: it returns the change, the caller applies it.
 
 use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
@@ -8,27 +8,27 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::Line;
 use crate::config::{Inject, Route, Secret};
 
-/// Padding is often left out.
+/// Base64 decoder that accepts missing padding, which is common.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What is left out of every request to a service, so that its answers can be read (see `answer`).
+/// Headers removed from every request to a service, so that its responses can be scanned (see `answer`).
 pub const LEFT_OUT: &[&str] = &["accept-encoding", "range", "if-range", "sec-websocket-extensions"];
-/// What is added in its place.
+/// Header added instead.
 pub const ADDED: (&str, &str) = ("accept-encoding", "identity");
 
-/// What a request needs so that it carries the secret.
+/// Change to a request that inserts the secret.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Every header of this name is removed, and this one is put.
+    /// Replaces every header of this name by this one.
     Header { name: String, value: Secret },
-    /// The target (path and query) becomes this one.
+    /// Replaces the target (path and query).
     Target(Secret),
 }
 
-/// A credential that belongs into a request.
+/// Credential to insert into a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Injection<'a> {
     /// The route's name.
@@ -36,23 +36,23 @@ pub struct Injection<'a> {
     pub change: Change,
 }
 
-/// Whether a request has the route's dummy where the secret would go.
+/// Whether a request has the route's placeholder where the secret would go.
 pub fn shows(route: &Route, target: &str, headers: &[Line<'_>]) -> bool {
     change(route, "", target, headers).is_some()
 }
 
-/// Whether a header is nothing but the dummy, so that nobody but this proxy has a use for it.
+/// Whether a header consists of the placeholder only, so that only this proxy has a use for it.
 pub fn is_dummy(route: &Route, value: &[u8]) -> bool {
     carries(value, &route.dummy)
 }
 
-/// What a route adds to a request that shows its dummy; none: it goes on as it is.
+/// Credential that a route inserts into a request with its placeholder; `None` if the request stays as it is.
 pub fn injection<'a>(route: &'a Route, target: &str, headers: &[Line<'_>]) -> Option<Injection<'a>> {
     let change = change(route, route.secret()?.reveal(), target, headers)?;
     Some(Injection { credential: &route.name, change })
 }
 
-/// What puts the secret where the dummy stands; none where it stands nowhere.
+/// Change that replaces the placeholder by the secret; `None` if the request has no placeholder.
 fn change(route: &Route, secret: &str, target: &str, headers: &[Line<'_>]) -> Option<Change> {
     let shown = |name: &str| {
         let same = |(other, _): &&Line<'_>| other.eq_ignore_ascii_case(name);
@@ -76,12 +76,12 @@ fn change(route: &Route, secret: &str, target: &str, headers: &[Line<'_>]) -> Op
     }
 }
 
-/// The target with the replacement where the pattern is; none where it is not, or the dummy not in it.
+/// Target with the pattern replaced; `None` if the pattern with the placeholder does not occur.
 fn path(target: &str, (pattern, replacement): (&str, &str), dummy: &str, secret: &str) -> Option<String> {
     let end = target.find('?').unwrap_or(target.len());
     let (path, query) = target.split_at(end);
     let shown = pattern.replacen("{}", dummy, 1);
-    // A longer word that begins like the dummy is not the dummy.
+    // A longer word that begins with the placeholder is not the placeholder.
     let ends = |after: &str| !pattern.ends_with("{}") || after.is_empty() || after.starts_with('/');
     let found = path.match_indices(&shown).find(|(at, _)| ends(&path[at + shown.len()..]));
     let (at, _) = found?;
@@ -89,7 +89,7 @@ fn path(target: &str, (pattern, replacement): (&str, &str), dummy: &str, secret:
     Some(format!("{}{put}{}{query}", &path[..at], &path[at + shown.len()..]))
 }
 
-/// Whether a header's value is the dummy: alone, after a scheme (`Bearer`, `token`), or in a basic pair.
+/// Whether a header's value is the placeholder: alone, after a scheme (`Bearer`, `token`), or in a basic pair.
 fn carries(value: &[u8], dummy: &str) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
     let words: Vec<&str> = value.split_ascii_whitespace().collect();
@@ -105,13 +105,13 @@ fn carries(value: &[u8], dummy: &str) -> bool {
     }
 }
 
-/// Takes the same time wherever the two differ.
+/// Constant-time comparison.
 fn same(word: &str, dummy: &str) -> bool {
     word.len() == dummy.len()
         && word.bytes().zip(dummy.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
 }
 
-/// The target with the secret as the one parameter of that name; none where the dummy is not its value.
+/// Target with the secret as the only parameter of that name; `None` if its value is not the placeholder.
 fn query(target: &str, name: &str, dummy: &str, secret: &str) -> Option<String> {
     let (path, query) = target.split_once('?')?;
     let named = |pair: &str| {
@@ -138,7 +138,7 @@ fn encoded(text: &str) -> String {
     encoded_in(text, b"-._~")
 }
 
-/// With percent signs for everything but letters, digits and what is `plain` there.
+/// Percent-encodes everything but letters, digits and the bytes in `plain`.
 fn encoded_in(text: &str, plain: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || plain.contains(&byte);
     let written = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -1,8 +1,8 @@
-//! A tunnel to a service that the proxy ends itself, to put the credential in.
+//! Intercepted tunnels: the proxy terminates a tunnel to a service itself, to insert the credential.
 //!
-//! The client speaks TLS with an identity for exactly the host it asked for, or plainly where the service does. What it
-//! says inside is judged like any request, and goes to that host and port only; anything but requests is refused, since
-//! nothing else could be kept from carrying the secret back.
+//! The client speaks TLS with a certificate for exactly the host it asked for, or plain HTTP where the service does.
+//! Requests inside are checked like any other, and go to that host and port only. Anything but HTTP requests is
+//! refused, because it could not be kept from carrying the secret back.
 
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -20,8 +20,8 @@ use crate::shared::{Shared, Stream};
 use crate::transfer::send;
 use crate::tunnel::ESTABLISHED;
 
-/// Answer, shake hands, and serve what is asked inside. An error is said to the client by the caller: no byte of the
-/// tunnel has been sent then.
+/// Accepts the tunnel, does the TLS handshake, and serves the requests inside. On an error no byte of the tunnel has
+/// been sent, and the caller answers the client.
 pub(crate) async fn run<C: Stream>(
     client: &mut Buffered<C>,
     service: &Service,
@@ -38,7 +38,7 @@ pub(crate) async fn run<C: Stream>(
         return Ok(());
     }
     let Some(identity) = shared.routes.ca().and_then(|ca| ca.identity(&service.host)) else {
-        let why = format!("there is no certificate to speak as {target} with");
+        let why = format!("no certificate for {target}");
         return Err(Refusal::upstream(Category::CredentialUnavailable, why));
     };
     if !established(client, shared, record).await {
@@ -57,19 +57,19 @@ pub(crate) async fn run<C: Stream>(
         }
     };
     requests::serve_inside(&mut stream, inside, shared).await;
-    // So that the client sees an end and no break; it may be gone already.
+    // A clean end for the client, which may be gone already.
     let _closed = timeout(limits.connect_time, stream.shutdown()).await;
     record.end();
     Ok(())
 }
 
-/// Say that the tunnel is there; whether anybody heard it.
+/// Tells the client that the tunnel is open. Returns whether the client is still there.
 async fn established<C: Stream>(client: &mut Buffered<C>, shared: &Shared, record: &mut Record<'_>) -> bool {
     record.event.status = Some(200);
     record.open();
     let heard = send(ESTABLISHED, &mut client.stream, shared.config.limits.idle).await.is_ok();
     if !heard {
-        // The client is gone: nobody is left to hear of it.
+        // The client is gone.
         record.end();
     }
     heard
@@ -79,7 +79,8 @@ fn handshake(target: &Target, why: &str) -> Refusal {
     Refusal::upstream(
         Category::InterceptHandshakeFailed,
         format!(
-            "TLS with the program for {target}: {why}; it has to trust the session's certificates (SSL_CERT_FILE) and to speak HTTP/1.1"
+            "TLS with the client for {target}: {why}; it must trust the session's certificates (SSL_CERT_FILE) \
+             and speak HTTP/1.1"
         ),
     )
 }

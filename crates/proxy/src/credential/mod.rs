@@ -1,17 +1,17 @@
-//! Credentials that the command never has: it holds a dummy, and the secret goes in here, for one host only.
+//! Credentials that the command never has: it holds a placeholder, and the proxy inserts the secret, for one host only.
 //!
-//! A route's host is reached in three ways: by the route's prefix on the proxy's own port, by a plain `http://` request, or
-//! by a tunnel that the proxy ends itself (`intercept`). In all of them one rule decides:
+//! A route's host is reached in three ways: by the route's prefix on the proxy's own port, by a plain `http://`
+//! request, or by a tunnel that the proxy terminates itself (`intercept`). In all of them one rule decides:
 //!
-//! - The dummy stands where the route expects its credential: the secret is put there, in the route's own form, and
-//!   whatever else the request had there is removed.
-//! - Something else stands there, or nothing: the request goes on as it is, without the secret. It may be another key of
-//!   the user's own. By the prefix such a request is refused instead: nothing else is to be had there.
+//! - The placeholder is where the route expects its credential: the secret is inserted there, in the route's own form,
+//!   and everything else the request had there is removed.
+//! - Something else is there, or nothing: the request is forwarded unchanged, without the secret. It may carry another
+//!   key of the user's own. By the prefix such a request is refused instead.
 //!
-//! Nothing leaks back: every answer of such a host, whether the secret went in or not, passes through `scan`, its head too.
-//! So that it can be read, the server is asked for plain, whole answers; one that is compressed or a part all the same is
-//! refused. After an upgrade (a WebSocket) nothing can be replaced without breaking the frames: there the connection ends
-//! when the secret comes. `TRACE` is refused.
+//! Nothing leaks back: every response of such a host, whether the secret was inserted or not, passes through `scan`,
+//! its head too. The server is asked for uncompressed, whole responses so that they can be scanned; a compressed or
+//! partial one is refused. After an upgrade (a WebSocket) nothing can be replaced without breaking the frames: there
+//! the connection ends when the secret appears. `TRACE` is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ pub(crate) mod via;
 
 use scan::{Forms, Hidden};
 
-/// Shorter ones could not be told from ordinary text in an answer.
+/// Minimum length of a secret; a shorter one could not be recognised in the text of a response.
 const MIN_SECRET: usize = 8;
 const MAX_SECRET: usize = 8 << 10;
-/// A credential in one of these would change what the message is.
+/// Headers that cannot carry a credential, because they change the meaning of the message.
 const NOT_FOR_CREDENTIALS: &[&str] = &[
     "host",
     "content-length",
@@ -68,25 +68,25 @@ pub enum Why {
     Header(String),
     #[error("its format has to contain {{}} exactly once, and nothing but visible characters")]
     Format,
-    #[error("the name of its query parameter is empty or not plain")]
+    #[error("the name of its query parameter is empty or has special characters")]
     Query,
     #[error("its user name has a colon or characters that cannot be sent")]
     User,
     #[error(
-        "the secret is shorter than {MIN_SECRET} bytes: it could not be told from ordinary text in an answer"
+        "the secret is shorter than {MIN_SECRET} bytes: it could not be recognised in the text of a response"
     )]
     Short,
     #[error("the secret is longer than {MAX_SECRET} bytes")]
     Long,
-    #[error("the secret has characters that cannot be sent: only visible ASCII can")]
+    #[error("the secret has characters other than visible ASCII, which cannot be sent")]
     Unsendable,
-    #[error("the dummy has to be a plain word that has nothing in common with the secret")]
+    #[error("the placeholder must be a plain word that has nothing in common with the secret")]
     Dummy,
     #[error(
         "its pattern and replacement for paths have to contain {{}} exactly once, and nothing but plain characters"
     )]
     Path,
-    #[error("another route to the same server speaks TLS to it in another way")]
+    #[error("another route to the same server has different TLS settings")]
     OtherTls,
     #[error("its prefix {0:?} is not a plain word, or another credential has it")]
     Prefix(String),
@@ -96,7 +96,7 @@ pub enum Why {
     Tls(#[from] TlsError),
 }
 
-/// All routes of a proxy, checked, with what is needed to speak as their hosts and to them.
+/// Checked routes of a proxy, with the TLS settings to act as their hosts and as their clients.
 #[derive(Debug, Default)]
 pub struct Routes {
     services: Vec<Arc<Service>>,
@@ -104,19 +104,19 @@ pub struct Routes {
     broken: Vec<(String, String)>,
 }
 
-/// One server, and the credentials that are for it.
+/// A server, and the credentials for it.
 #[derive(Debug)]
 pub struct Service {
     pub host: Host,
     pub port: u16,
     pub https: bool,
     routes: Vec<Route>,
-    /// None where no route has a secret.
+    /// Forms of the secrets to hide; `None` if no route has a secret.
     forms: Option<Arc<Forms>>,
     client: Option<Arc<ClientConfig>>,
 }
 
-/// A request by a prefix: which credential it has to show the dummy of, and where it goes.
+/// A request by a prefix: the route whose placeholder it has to present, and its target.
 #[derive(Debug)]
 pub struct Reverse<'a> {
     pub service: &'a Arc<Service>,
@@ -153,14 +153,14 @@ impl Routes {
         Ok(Routes { services, ca, broken: config.broken.clone() })
     }
 
-    /// Why the route with this prefix leads nowhere.
+    /// Reason why the route with this prefix cannot be used.
     pub(crate) fn broken(&self, target: &str) -> Option<&(String, String)> {
         let path = target.strip_prefix('/')?;
         let prefix = path.split(['/', '?']).next()?;
         self.broken.iter().find(|(broken, _)| broken == prefix)
     }
 
-    /// The authority that the command has to trust; none where no route speaks TLS.
+    /// Certificate of the authority that the command has to trust; `None` if no route uses TLS.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca.as_ref().map(SessionCa::pem)
     }
@@ -169,19 +169,19 @@ impl Routes {
         self.ca.as_ref()
     }
 
-    /// Whose credentials a request to this place may get.
+    /// Service whose credentials a request to this host and port may get.
     pub fn service(&self, host: &Host, port: u16, https: bool) -> Option<&Arc<Service>> {
         let same =
             |service: &&Arc<Service>| service.host == *host && service.port == port && service.https == https;
         self.services.iter().find(same)
     }
 
-    /// The same for what comes through a tunnel, which may have TLS inside or not.
+    /// Service for a tunnel to this host and port, with TLS inside or not.
     pub fn tunnelled(&self, host: &Host, port: u16) -> Option<&Arc<Service>> {
         self.service(host, port, true).or_else(|| self.service(host, port, false))
     }
 
-    /// Where `/<prefix>/…` leads.
+    /// Route and target of a request for `/<prefix>/…`.
     pub fn reverse(&self, target: &str) -> Option<Reverse<'_>> {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -202,7 +202,7 @@ impl Routes {
     }
 }
 
-/// Who signs for the hosts that speak TLS, where there are any.
+/// Authority that signs for the hosts with TLS, if there are any.
 fn authority(services: &[Arc<Service>]) -> Result<Option<SessionCa>, RouteError> {
     let secured = || services.iter().filter(|service| service.https);
     let Some(first) = secured().next() else { return Ok(None) };
@@ -228,12 +228,12 @@ impl Service {
         Ok(Service { host, port, https, routes, forms, client })
     }
 
-    /// How to speak TLS to the server, where it does.
+    /// TLS settings of the client side, if the server uses TLS.
     pub fn client(&self) -> Option<&Arc<ClientConfig>> {
         self.client.as_ref()
     }
 
-    /// Whether a tunnel that is not looked into would lead around something.
+    /// Whether an opaque tunnel to the server would bypass a credential or a rule.
     pub(crate) fn is_guarded(&self) -> bool {
         let plain = |route: &Route| {
             route.secret == Key::None && route.endpoints.is_empty() && route.tls.identity.is_none()
@@ -268,7 +268,7 @@ fn hidden(route: &Route) -> Option<Hidden<'_>> {
     Some(Hidden { secret: route.secret()?.reveal(), dummy: &route.dummy, user })
 }
 
-/// Its host, when nothing is wrong with the route.
+/// Checks the route and returns its host.
 fn check(route: &Route, short: bool) -> Result<Host, Why> {
     let plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
@@ -313,7 +313,7 @@ fn check(route: &Route, short: bool) -> Result<Host, Why> {
     Ok(host)
 }
 
-/// Whether a secret can be sent, and hidden.
+/// Checks that a secret can be sent, and hidden in responses.
 pub fn check_secret(secret: &str, short: bool) -> Result<(), Why> {
     if secret.is_empty() || (secret.len() < MIN_SECRET && !short) {
         return Err(Why::Short);
@@ -331,7 +331,7 @@ fn visible(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// A pattern for a path: `{}` once, and what can stand in one.
+/// Whether a text is a valid path pattern: `{}` once, and only characters of a path.
 fn in_path(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@/%".contains(&byte);
     text.matches("{}").count() == 1 && text.replacen("{}", "", 1).bytes().all(plain)
@@ -342,7 +342,7 @@ fn forbidden(name: &str) -> bool {
         || name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("proxy-"))
 }
 
-/// One header, as it was written.
+/// One header as received: name and value.
 pub(crate) type Line<'a> = (&'a str, &'a [u8]);
 
 impl fmt::Display for Service {

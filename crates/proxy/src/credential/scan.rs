@@ -1,12 +1,13 @@
-//! Finds a secret in what a server sends, however it is split, and puts the dummy in its place.
+//! Scanner that finds a secret in a server's response, however it is split, and replaces it by the placeholder.
 //!
-//! A server that shows a request (an error page, a redirect, an echo) shows it in the spelling of its page: as it is, with
-//! percent signs, in JSON or HTML escapes, or inside a base64 text, and any mixture of these. A secret is therefore kept as
-//! a row of bytes each of which has several spellings, and every row is followed through the stream at once. The shortest
-//! match at the first place where one begins is replaced, so the outcome does not depend on how the stream was cut.
+//! A server that shows a request (an error page, a redirect, an echo) shows it in the spelling of its page: as it is,
+//! with percent signs, in JSON or HTML escapes, or inside a base64 text, and any mixture of these. A secret is
+//! therefore kept as a sequence of bytes each of which has several spellings, and all sequences are matched in one
+//! pass. The shortest match at the first position where one begins is replaced, so the result does not depend on how
+//! the stream was split.
 //!
-//! Not found: what the server has transformed in other ways (hashed, reversed, cut into pieces with text between). A server
-//! that works together with the command can do that; a credential goes only to a server the user trusts with it.
+//! Not found: what the server has transformed in other ways (hashed, reversed, cut into pieces with text between). A
+//! server that works together with the command can do that; a credential goes only to a server the user trusts with it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,24 +15,24 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// A part of the secret at the very end of a body is taken for it from this length on.
+/// Minimum length from which a part of the secret at the very end of a body counts as the secret.
 const TELLING: usize = 8;
 
-/// All that must not be seen, and what is shown instead.
+/// Forms of the secrets to hide, and their replacements.
 pub struct Forms {
     all: Vec<Form>,
-    /// Whether a byte can begin one, and whether two can: most of a text is passed by these alone.
+    /// Bytes and pairs of bytes that can begin a form: most of a text is skipped by these alone.
     begins: [bool; 256],
     pairs: Vec<bool>,
     spellings: Vec<Vec<Vec<u8>>>,
 }
 
-/// A secret, and what the command has instead.
+/// A secret, and its placeholder.
 #[derive(Clone, Copy)]
 pub struct Hidden<'a> {
     pub secret: &'a str,
     pub dummy: &'a str,
-    /// Of basic authentication, if that is how the secret is sent.
+    /// User name of basic authentication, if the secret is sent that way.
     pub user: Option<&'a str>,
 }
 
@@ -104,7 +105,7 @@ impl Forms {
         }
     }
 
-    /// The first place where a form could begin.
+    /// First position where a form could begin.
     fn candidate(&self, text: &[u8]) -> Option<usize> {
         let within = text.windows(2).position(|two| self.pairs[pair(two[0], two[1])]);
         let last = || text.len().checked_sub(1).filter(|last| self.begins[usize::from(text[*last])]);
@@ -120,7 +121,7 @@ impl Forms {
         clean
     }
 
-    /// What stands at the beginning of `text`, which is not empty.
+    /// Matches the forms at the beginning of `text`, which is not empty.
     fn look(&self, text: &[u8], paths: &mut Paths) -> Seen<'_> {
         paths.now.clear();
         paths.now.extend((0..self.all.len()).map(|form| Place { form, byte: 0, spelling: None, at: 0 }));
@@ -141,7 +142,7 @@ impl Forms {
         Seen::Beginning(telling.map(|place| &self.all[place.form]))
     }
 
-    /// Where one more byte leads; the form it completes, if it does.
+    /// Advances one position by one byte. Returns the form that it completes, if any.
     fn step(&self, place: Place, said: u8, next: &mut Vec<Place>) -> Option<&Form> {
         let form = &self.all[place.form];
         let spellings = &self.spellings[usize::from(form.bytes[place.byte])];
@@ -178,7 +179,7 @@ fn pair(first: u8, second: u8) -> usize {
     usize::from(first) << 8 | usize::from(second)
 }
 
-/// The characters of a base64 text that depend on the secret alone, when `before` bytes stand before it in its group.
+/// Characters of a base64 text that depend on the secret alone, when `before` bytes precede it in its group.
 fn inside_base64(engine: &impl Engine, secret: &str, before: usize) -> String {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(secret.as_bytes());
@@ -188,7 +189,7 @@ fn inside_base64(engine: &impl Engine, secret: &str, before: usize) -> String {
     text[first.min(whole)..whole].to_owned()
 }
 
-/// How a byte is written: as it is, in a URL, in JSON, in HTML. Longer ones are compared without case.
+/// Spellings of a byte: literal, in a URL, in JSON, in HTML. Longer ones are compared without case.
 fn spellings(byte: u8) -> Vec<Vec<u8>> {
     let mut all = vec![
         vec![byte],
@@ -215,13 +216,13 @@ fn spellings(byte: u8) -> Vec<Vec<u8>> {
 
 enum Seen<'a> {
     Nothing,
-    /// It could become one; it is already enough of this one to be taken for it.
+    /// The text may be the beginning of a form; the form is given if enough of it is there to count as the secret.
     Beginning(Option<&'a Form>),
-    /// A form, and how many bytes it takes up.
+    /// A complete form, and its length in bytes.
     Whole(&'a Form, usize),
 }
 
-/// How far one form has been followed.
+/// Position within one form.
 #[derive(Clone, Copy, PartialEq)]
 struct Place {
     form: usize,
@@ -236,10 +237,10 @@ struct Paths {
     next: Vec<Place>,
 }
 
-/// One stream.
+/// Scanner of one stream.
 pub struct Scanner {
     forms: Arc<Forms>,
-    /// What could be the beginning of a form, and nothing else.
+    /// Held-back bytes that could be the beginning of a form.
     held: Vec<u8>,
     paths: Paths,
     found: usize,
@@ -256,12 +257,12 @@ impl Scanner {
         Scanner { forms, held: Vec::new(), paths: Paths::default(), found: 0 }
     }
 
-    /// How often the secret was in the stream so far.
+    /// Number of times the secret was in the stream so far.
     pub fn found(&self) -> usize {
         self.found
     }
 
-    /// Appends to `clean` what may be passed on now.
+    /// Appends to `clean` the bytes that may be forwarded now.
     pub fn push(&mut self, input: &[u8], clean: &mut Vec<u8>) {
         let joined;
         let text = if self.held.is_empty() {
@@ -274,14 +275,14 @@ impl Scanner {
         self.held.extend_from_slice(&text[kept..]);
     }
 
-    /// The stream is over: the rest. A stream that broke off is dropped instead.
+    /// Appends the rest at the end of the stream. For a stream that broke off, drop the scanner instead.
     pub fn finish(mut self, clean: &mut Vec<u8>) -> usize {
         let held = std::mem::take(&mut self.held);
         self.walk(&held, clean, true);
         self.found
     }
 
-    /// Where the part begins that has to wait.
+    /// Processes `text` and returns the start of the part that is held back.
     fn walk(&mut self, text: &[u8], clean: &mut Vec<u8>, over: bool) -> usize {
         let forms = self.forms.clone();
         let mut at = 0;

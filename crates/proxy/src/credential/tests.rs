@@ -39,7 +39,7 @@ fn config(routes: Vec<Route>) -> Config {
     Config { routes, ..Config::default() }
 }
 
-/// The header or target that a request gets; none: it is left alone.
+/// Header or target that a request gets; `None` if it is not changed.
 fn put(inject: Inject, target: &str, headers: &[(&str, &str)]) -> Option<String> {
     let lines: Vec<Line<'_>> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     let route = route(inject);
@@ -191,7 +191,7 @@ fn routes_that_cannot_be_kept_are_refused_without_telling_the_secret() {
         with(|route| route.prefix = "a/b".to_owned()),
         with(|route| route.base = "v1".to_owned()),
         with(|route| route.base = "/v1 x".to_owned()),
-        // Nothing to check the server with.
+        // No authority to check the server's certificate with.
         with(|route| route.https = true),
     ] {
         let error = Routes::new(&config(vec![wrong.clone()])).expect_err(&format!("{wrong:?}"));

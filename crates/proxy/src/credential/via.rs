@@ -1,4 +1,4 @@
-//! A request to a service: what changes on its way there, and what on the answer's way back.
+//! Changes to a request to a service, and to its response.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::refusal::Refusal;
 use crate::shared::{Shared, Stream};
 use crate::tls::server_name;
 
-/// One request's way through a service.
+/// Handling of one request to a service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Via<'a> {
     pub(crate) service: &'a Service,
-    /// It came by this route's prefix.
+    /// Route whose prefix the request used, if any.
     pub(crate) reverse: Option<&'a Route>,
     tls: Option<&'a Arc<ClientConfig>>,
 }
 
-/// The request as the server gets it. It holds the secret: it goes there and nowhere else.
+/// Request as sent to the server. It holds the secret, so it must go to that server only.
 pub(crate) struct Outgoing<'a> {
     pub(crate) request: Request,
     pub(crate) path: Cow<'a, str>,
-    /// Whose secret went in.
+    /// Name of the route whose secret was inserted.
     pub(crate) credential: Option<&'a str>,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Via<'a> {
         self.service.https
     }
 
-    /// What goes to the server for this request. By a prefix, a client that is `authenticated` needs no dummy where no
-    /// secret goes in.
+    /// Builds the request for the server. By a prefix, an `authenticated` client needs no placeholder if the route has
+    /// no secret.
     pub(crate) fn outgoing<'p>(
         &self,
         request: &Request,
@@ -89,7 +89,7 @@ impl<'a> Via<'a> {
         Ok(outgoing)
     }
 
-    /// A connection that leads to the service, secured where it has to be.
+    /// Connects to the service, with TLS if it uses that.
     pub(crate) async fn reach(&self, shared: &Shared, target: &crate::Target) -> Result<Server, Refusal> {
         let Some(tls) = self.tls else {
             return Ok(Server::new(dial::reach(shared, target).await?, target.clone()));
@@ -107,7 +107,7 @@ impl<'a> Via<'a> {
         Ok(Server::secured(Box::new(stream) as Box<dyn Stream>, address, target.clone()))
     }
 
-    /// The answer's head as the client may see it.
+    /// Head of the response without the secret.
     pub(crate) fn incoming(&self, mut head: Response, method: &str) -> Result<Response, Refusal> {
         if let Some(forms) = self.service.forms() {
             let lines: Vec<Line<'_>> =
@@ -131,7 +131,7 @@ impl<'a> Via<'a> {
         Ok(head)
     }
 
-    /// Whatever looks for the secret in an answer; none where there is no secret.
+    /// Scanner for the response; `None` if there is no secret.
     pub(crate) fn scanner(&self) -> Option<Scanner> {
         self.service.forms().map(|forms| Scanner::new(forms.clone()))
     }
@@ -149,7 +149,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// What goes into a request by a prefix.
+/// Credential for a request by a prefix.
 fn reverse<'a>(
     route: &'a Route,
     method: &str,
@@ -173,7 +173,7 @@ fn reverse<'a>(
     }
 }
 
-/// What goes into any other request to a service.
+/// Credential for any other request to a service.
 fn inside<'a>(
     service: &'a Service,
     method: &str,
@@ -213,6 +213,6 @@ fn no_dummy(route: &Route) -> Refusal {
         401,
         Category::AuthenticationFailed,
         "Unauthorized",
-        format!("this needs the key that this session was given for {}", route.name),
+        format!("present the placeholder that this session has for {}", route.name),
     )
 }

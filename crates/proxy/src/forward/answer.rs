@@ -1,4 +1,4 @@
-//! What a server answers, brought to the client.
+//! Forwarding of a server's response to the client.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -13,18 +13,18 @@ use crate::head::{Framing, Request, Response, Version, parse_response};
 use crate::refusal::Refusal;
 use crate::transfer::{Cut, Plan, send, transfer};
 
-/// Answers before the answer (`100 Continue`, `103 Early Hints`).
+/// Maximum number of interim responses (`100 Continue`, `103 Early Hints`).
 const MAX_INTERIM: usize = 16;
 
 #[derive(Debug)]
 pub(super) enum Answered {
     Whole {
-        /// The server had the whole request.
+        /// Whether the server received the whole request.
         heard: bool,
         client_stays: bool,
         server_stays: bool,
     },
-    /// It is a WebSocket now.
+    /// The connection was upgraded to a WebSocket.
     Upgraded,
 }
 
@@ -41,15 +41,15 @@ impl Answered {
 
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The client's side of it.
+    /// The client's side failed.
     Client(Cut),
-    /// The client does not wait for the answer.
+    /// The client left before the response.
     Left,
-    /// Not one byte came.
+    /// The server closed the connection without a byte.
     Unheard,
-    /// Nothing has been sent to the client.
+    /// The response is refused; nothing has been sent to the client.
     Refused(Refusal),
-    /// In the middle of it.
+    /// The response broke off in the middle.
     Cut(Cut),
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Answer<'a> {
     pub(super) request: &'a Request,
     pub(super) limits: &'a Limits,
     pub(super) places: &'a Budget,
-    /// Another proxy answers.
+    /// Whether the response comes from an upstream proxy.
     pub(super) proxied: bool,
-    /// The server has a credential that the client must not see.
+    /// Credential handling, if the server has a credential that the client must not see.
     pub(super) via: Option<Via<'a>>,
 }
 
@@ -97,10 +97,10 @@ impl<'a> Answer<'a> {
                 return Ok(Answered::Upgraded);
             }
         }
-        Err(failed("it answers without an end"))
+        Err(failed("too many interim responses"))
     }
 
-    /// The next head.
+    /// Reads the next head.
     async fn head<R: AsyncRead + Unpin>(
         &self,
         server: &mut Buffered<R>,
@@ -135,20 +135,20 @@ impl<'a> Answer<'a> {
         if self.request.wants_websocket() && agreed {
             Ok(())
         } else {
-            Err(failed("it changes to a protocol that nobody asked for"))
+            Err(failed("it switches to a protocol that was not requested"))
         }
     }
 
-    /// What the other proxy says about itself is not the client's business.
+    /// Refuses an authentication error of the upstream proxy, which is not for the client.
     fn check_proxy(&self, head: &Response) -> Result<(), Failed> {
         if self.proxied && head.status == 407 {
-            let why = "the upstream proxy does not accept our user name and password";
+            let why = "the upstream proxy rejected the configured user name and password";
             return Err(Failed::Refused(Refusal::upstream(Category::UpstreamProxyRejected, why)));
         }
         Ok(())
     }
 
-    /// The answer itself.
+    /// Forwards the final response.
     async fn last<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &self,
         head: Response,
@@ -166,7 +166,7 @@ impl<'a> Answer<'a> {
         let plan = Plan { from, chunked: to == Framing::Chunked, idle: self.limits.idle };
         let (before, scanner) = (*moved, self.via.and_then(|via| via.scanner()));
         transfer(bytes, plan, scanner, server, client, moved).await.map_err(|cut| match cut {
-            // It was wrong from the start: not even the head has been sent.
+            // The body is malformed from its first byte: not even the head has been sent.
             Cut::Bad(bad) if *moved == before => failed(&bad.to_string()),
             cut => Failed::Cut(cut),
         })?;
@@ -175,5 +175,5 @@ impl<'a> Answer<'a> {
 }
 
 fn failed(why: &str) -> Failed {
-    Failed::Refused(Refusal::upstream(Category::UpstreamFailed, format!("the server's answer: {why}")))
+    Failed::Refused(Refusal::upstream(Category::UpstreamFailed, format!("bad response of the server: {why}")))
 }

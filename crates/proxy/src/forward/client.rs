@@ -1,4 +1,4 @@
-//! The client while its server thinks.
+//! Watching for a client that leaves before the response.
 
 use std::future::pending;
 
@@ -6,8 +6,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::buffered::Buffered;
 
-/// Wait until the client ends. One that says more is there, and is heard when its turn comes. A client that ends its side
-/// only cannot be told from one that has left, and is taken for it, as other proxies do.
+/// Waits until the client ends its side. A client that sends more is still there, and is read later. A client that only
+/// shuts down its sending side cannot be distinguished from one that left, and is treated as such, as other proxies do.
 pub(super) async fn left<C: AsyncRead + Unpin>(client: &mut Buffered<C>) {
     let mut byte = [0];
     if client.is_empty() && !matches!(client.stream.read(&mut byte).await, Ok(1..)) {

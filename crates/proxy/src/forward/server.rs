@@ -1,4 +1,4 @@
-//! The connection to a server, kept for the next request to the same place.
+//! Connection to a server, kept for the next request to the same target.
 
 use std::net::SocketAddr;
 
@@ -7,12 +7,12 @@ use crate::config::Target;
 use crate::dial::Reached;
 use crate::shared::Stream;
 
-/// It leads to the target by the address that was judged, for as long as it lives.
+/// Connection to the target at the address that was checked.
 pub(crate) struct Server {
     pub(crate) stream: Buffered<Box<dyn Stream>>,
     pub(crate) address: SocketAddr,
     target: Target,
-    /// Whether TLS protects it. What is meant for such a connection never goes over another one.
+    /// Whether the connection uses TLS. A request for such a connection is never sent over another one.
     secure: bool,
 }
 
@@ -28,7 +28,7 @@ impl Server {
     }
 }
 
-/// At most one, for one client's connection: nothing is shared between clients.
+/// Kept connection of one client, at most one: nothing is shared between clients.
 #[derive(Default)]
 pub(crate) struct Kept(Option<Server>);
 
@@ -38,7 +38,7 @@ impl Kept {
         self.0 = Some(server);
     }
 
-    /// The kept one, if it leads there and still lives; it is closed otherwise.
+    /// Takes the kept connection if it is to this target and still open; otherwise closes it.
     pub(crate) async fn take_for(&mut self, target: &Target, secure: bool) -> Option<Server> {
         let same = |server: &Server| server.target == *target && server.secure == secure;
         let mut server = self.0.take().filter(same)?;

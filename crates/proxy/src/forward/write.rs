@@ -1,10 +1,10 @@
-//! Heads as they are sent on.
+//! Serialisation of forwarded heads.
 
 use super::Forward;
 use crate::config::Upstream;
 use crate::head::{Field, Framing, Request, Response, Version};
 
-/// The request for the server, or for the proxy on the way to it.
+/// Head of the request for the server, or for the upstream proxy.
 pub(super) fn request(forward: &Forward<'_>, upstream: Option<&Upstream>) -> Vec<u8> {
     let Forward { request, target, path, .. } = forward;
     let host = target.host_field(if forward.secure() { 443 } else { 80 });
@@ -22,24 +22,24 @@ pub(super) fn request(forward: &Forward<'_>, upstream: Option<&Upstream>) -> Vec
     head
 }
 
-/// How the client gets the body.
+/// Framing of the body for the client.
 pub(super) fn client_framing(response: &Response, request: &Request) -> Framing {
     match response.framing(&request.method) {
-        // It cannot tell a whole body from a broken one otherwise.
+        // Otherwise the client could not detect a truncated body.
         Framing::UntilClose if request.version == Version::Http11 => Framing::Chunked,
         Framing::Chunked if request.version == Version::Http10 => Framing::UntilClose,
         framing => framing,
     }
 }
 
-/// The answer for the client; `stays`: another request may follow.
+/// Head of the response for the client; `stays`: another request may follow.
 pub(super) fn response(response: &Response, request: &Request, stays: bool) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {:03} ", response.status).into_bytes();
     head.extend_from_slice(&response.reason);
     head.extend_from_slice(b"\r\n");
     fields(&mut head, response.fields.end_to_end());
     match (client_framing(response, request), response.said_length()) {
-        // What the body would have been.
+        // Length that the body would have had.
         (Framing::Empty, Some(length)) if request.method == "HEAD" || response.status == 304 => {
             framing(&mut head, Framing::Length(length));
         }

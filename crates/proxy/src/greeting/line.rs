@@ -1,32 +1,32 @@
-//! The first line in a tunnel, read as leniently as the most lenient server would.
+//! Classification of the first line in a tunnel, as lenient as the most lenient server.
 //!
-//! Servers differ in what they take for a request: blank lines and spaces before it, tabs in it, spaces after the
-//! version, any word for a method, no version at all. What one of them might take for one has to be a request to the
-//! letter, or it is none of ours to pass.
+//! Servers differ in what they accept as a request: blank lines and spaces before it, tabs in it, spaces after the
+//! version, any word for a method, no version at all. A line that one of them might accept has to be a strictly valid
+//! request, or it is refused.
 
-/// What the first line is.
+/// Class of the first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// More is needed.
+    /// More bytes are needed.
     Partial,
-    /// `… HTTP/1.1`: the strict reader has to agree.
+    /// `… HTTP/1.1`: the strict parser has to accept it.
     Request,
-    /// Some server could take it for a request.
+    /// Some server could accept it as a request.
     Nearly,
     Other,
 }
 
-/// Whether a request of HTTP starts here. A message that starts with a byte that no word starts with is no text, and not
-/// waited for; all other text is read to the end of its line.
+/// Classifies the first line. A message whose first byte cannot begin a word is not text, and is not waited for; all
+/// other text is read to the end of its line.
 pub(super) fn first_line(bytes: &[u8]) -> Line {
     let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
     let text = &bytes[blank..];
     let Some(first) = text.first() else { return Line::Partial };
     if !is_text(*first) {
-        // Blank lines before something else introduce another client (PROXY protocol), and then a request.
+        // Blank lines can precede a header of the PROXY protocol, and then a request.
         return if bytes.starts_with(b"\r\n") { Line::Nearly } else { Line::Other };
     }
-    // XML, JSON, lists: they may have no line.
+    // XML, JSON, lists: they may have no line end.
     if b"<{[(".contains(first) {
         return Line::Other;
     }
@@ -50,10 +50,10 @@ fn is_like_a_request(line: &[u8]) -> bool {
     }
     let words: Vec<&[u8]> = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty()).collect();
     match words.as_slice() {
-        // One tells the server of another client, and a request follows; the other is a request of HTTP/0.9.
+        // `PROXY` announces another client, and a request follows; `GET` alone is a request of HTTP/0.9.
         [b"PROXY", ..] | [b"GET", _, ..] => true,
         [_, target, ..] if target.starts_with(b"/") || target.windows(3).any(|part| part == b"://") => true,
-        // `RTSP/1.0` and `ICE/1.0`, which some servers of HTTP speak too.
+        // `RTSP/1.0` and `ICE/1.0`, which some HTTP servers speak too.
         [_, _, .., last] => is_version(last),
         _ => false,
     }
@@ -65,7 +65,7 @@ fn is_version(word: &[u8]) -> bool {
     name > 0 && word.get(name) == Some(&b'/') && word.get(name + 1).is_some_and(u8::is_ascii_digit)
 }
 
-/// What some server takes for a space: with those of Latin-1.
+/// Whether some server treats the byte as a space, those of Latin-1 included.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | 0x1c..=b' ' | 0x85 | 0xa0)
 }

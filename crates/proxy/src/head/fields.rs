@@ -4,14 +4,14 @@ use std::fmt;
 
 use super::{Framing, Malformed, Version, is_token};
 
-/// One field, its name as it was written.
+/// One header field, with its name as received.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
     pub value: Vec<u8>,
 }
 
-/// Credentials stand in values.
+/// Hides the value, which may be a credential.
 impl fmt::Debug for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: …", self.name)
@@ -24,7 +24,7 @@ impl Field {
     }
 }
 
-/// What ends at the next hop, whoever sent it. `Content-Length` is here because the length is always written anew.
+/// Hop-by-hop fields, which are not forwarded. `Content-Length` is here because the length is always written anew.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "content-length",
@@ -39,7 +39,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// All fields of a head, in their order.
+/// Header fields of a head, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<Field>);
 
@@ -56,7 +56,7 @@ impl Fields {
         self.0.iter().filter(move |field| field.is(name)).map(|field| field.value.as_slice())
     }
 
-    /// The value of a field that stands there once; more than once is `None` too.
+    /// Value of a field that occurs exactly once; `None` otherwise.
     pub fn only(&self, name: &str) -> Option<&[u8]> {
         let mut all = self.0.iter().filter(|field| field.is(name));
         let first = all.next()?;
@@ -67,12 +67,12 @@ impl Fields {
         self.0.retain(|field| !field.is(name));
     }
 
-    /// Give every field another value, or none at all.
+    /// Replaces the value of every field; fields for which `value` returns `None` are removed.
     pub(crate) fn change(&mut self, value: impl Fn(&Field) -> Option<Vec<u8>>) {
         self.0.retain_mut(|field| value(field).map(|value| field.value = value).is_some());
     }
 
-    /// Name and value are the caller's own: nothing is checked.
+    /// Appends a field. Name and value are the caller's own and not checked.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         self.0.push(Field { name: name.into(), value: value.into() });
     }
@@ -86,7 +86,7 @@ impl Fields {
         self.all(name).flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
     }
 
-    /// Without what was for this hop only, by its own name or by `Connection`.
+    /// Fields without those for this hop only, by their name or by `Connection`.
     pub fn end_to_end(&self) -> impl Iterator<Item = &Field> {
         self.iter().filter(|field| {
             !HOP_BY_HOP.iter().any(|name| field.is(name))
@@ -95,7 +95,7 @@ impl Fields {
         })
     }
 
-    /// What the fields say of the body; `None`: nothing.
+    /// Framing of the body according to the fields; `None` if they have none.
     pub(super) fn framing(&self, version: Version) -> Result<Option<Framing>, Malformed> {
         let mut lengths = self.all("content-length");
         let mut encodings = self.all("transfer-encoding");
@@ -114,7 +114,7 @@ impl Fields {
         }
     }
 
-    /// Whether the sender wants the connection to stay.
+    /// Whether the sender wants the connection to stay open.
     pub(super) fn stays(&self, version: Version) -> bool {
         let closes = self.lists("connection", "close") || self.lists("proxy-connection", "close");
         version == Version::Http11 && !closes
@@ -134,7 +134,7 @@ fn parse(line: &[u8]) -> Result<Field, Malformed> {
     Ok(Field { name, value: trim(&line[colon + 1..]).to_vec() })
 }
 
-/// Without the spaces and tabs around it.
+/// Value without surrounding spaces and tabs.
 fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| *byte != b' ' && *byte != b'\t';
     let start = value.iter().position(blank).unwrap_or(value.len());
@@ -142,7 +142,7 @@ fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Digits only, and few enough that nobody's number overflows.
+/// Parses digits only, and few enough that no peer's integer overflows.
 fn decimal(text: &[u8]) -> Option<u64> {
     let digits = (1..=18).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| digits)?.parse().ok()

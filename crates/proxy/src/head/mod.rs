@@ -1,8 +1,8 @@
-//! The heads of HTTP/1 messages: pure functions from bytes to values.
+//! Parsers of HTTP/1 heads: pure functions from bytes to values.
 //!
-//! What two readers could take for two different messages is no message: bare line ends, folded lines, spaces before a
-//! colon, control bytes, lengths said twice or in two ways. Nothing is repaired; what is passed on is written anew from
-//! the values here, never copied.
+//! A message that two parsers could read differently is refused: bare line ends, folded lines, spaces before a colon,
+//! control bytes, lengths given twice or in two ways. Nothing is repaired; forwarded heads are written anew from the
+//! values here, never copied.
 
 mod fields;
 mod request;
@@ -16,7 +16,7 @@ pub use response::{Response, parse_response};
 
 use crate::config::Limits;
 
-/// How far the bytes went.
+/// Result of parsing the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
     /// `length` bytes are the head; what follows is not.
@@ -33,26 +33,26 @@ pub enum Version {
     Http11,
 }
 
-/// How a body ends.
+/// Framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     Empty,
     Length(u64),
     Chunked,
-    /// Responses only.
+    /// Until the connection closes; responses only.
     UntilClose,
 }
 
-/// Why bytes are no head.
+/// Reason why bytes are not a valid head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    #[error("the head is larger than the limit")]
+    #[error("the head exceeds the limit")]
     TooLarge,
-    #[error("there are more header fields than the limit")]
+    #[error("too many header fields")]
     TooManyFields,
     #[error("a line does not end in CR LF, or has a CR or LF inside")]
     LineEnd,
-    #[error("there is a control byte in it")]
+    #[error("the head has a control byte")]
     ControlByte,
     #[error("the request line is not METHOD TARGET HTTP/1.1")]
     RequestLine,
@@ -60,13 +60,13 @@ pub enum Malformed {
     StatusLine,
     #[error("the version is not HTTP/1.1 or HTTP/1.0")]
     Version,
-    #[error("the method has characters that no method has")]
+    #[error("invalid characters in the method")]
     Method,
-    #[error("the target is no URL, or has characters that no URL has")]
+    #[error("the target is not a valid URL")]
     Target,
-    #[error("a target does not carry a user name or a fragment")]
+    #[error("the target has a user name or a fragment")]
     UserOrFragment,
-    #[error("the host is none, or written in a way that could mean another one")]
+    #[error("the host is missing or ambiguous")]
     Host,
     #[error("the port is not a number from 1 to 65535")]
     Port,
@@ -74,13 +74,13 @@ pub enum Malformed {
     Folded,
     #[error("a header field is not NAME: VALUE")]
     Field,
-    #[error("there is more than one Host")]
+    #[error("more than one Host")]
     ManyHosts,
-    #[error("there is no Host")]
+    #[error("no Host")]
     NoHost,
-    #[error("the Host is not the one of the target")]
+    #[error("the Host differs from the target")]
     OtherHost,
-    #[error("the length is said more than once, or in two ways")]
+    #[error("the length is given more than once, or in two ways")]
     AmbiguousLength,
     #[error("the Content-Length is not a number")]
     Length,
@@ -88,10 +88,10 @@ pub enum Malformed {
     TransferEncoding,
 }
 
-/// The lines of a head without their ends, and how many bytes it has; none: more is to come.
+/// Lines of a head without their ends, and its length in bytes.
 type Lines<'a> = (Vec<&'a [u8]>, usize);
 
-/// Cut a head into lines; the last, empty one is left out.
+/// Splits a head into lines, without the last, empty one. `None` if it is incomplete.
 fn lines<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<Lines<'a>>, Malformed> {
     let within = &bytes[..bytes.len().min(limits.head_bytes)];
     let mut lines = Vec::new();
@@ -103,7 +103,7 @@ fn lines<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<Lines<'a>>, Malf
         if line.is_empty() {
             return if lines.is_empty() { Err(Malformed::LineEnd) } else { Ok(Some((lines, start))) };
         }
-        // The first line is no field.
+        // The first line is not a field.
         if lines.len() > limits.headers {
             return Err(Malformed::TooManyFields);
         }
@@ -126,13 +126,13 @@ fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// What a method or the name of a field may have.
+/// Whether a byte may be in a method or a field name.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Whether it is worth looking at the bytes again: the head seems to be through, or something in it is wrong. It keeps a
-/// head that comes byte by byte from being read anew for each of them. `seen` bytes were looked at before.
+/// Whether parsing again is worthwhile: the head seems complete, or something in it is wrong. This keeps a head that
+/// comes byte by byte from being parsed anew for each of them. `seen` bytes were looked at before.
 pub(crate) fn worth_parsing(bytes: &[u8], seen: usize) -> bool {
     (seen..bytes.len()).any(|at| {
         let byte = bytes[at];

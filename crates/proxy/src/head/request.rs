@@ -15,14 +15,14 @@ pub struct Request {
     pub framing: Framing,
 }
 
-/// What stands where the target is.
+/// Form of the request target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `CONNECT host:port`.
     Tunnel(Target),
     /// `http://host/path`; the Host field is the same. `path` starts with `/` and may have a query.
     Absolute { https: bool, target: Target, path: String },
-    /// `/path`: a request to the proxy itself, or inside of a tunnel.
+    /// `/path`: a request to the proxy itself, or inside a tunnel.
     Origin { path: String },
     /// `OPTIONS *`.
     Asterisk,
@@ -34,7 +34,8 @@ impl Request {
         self.fields.stays(self.version)
     }
 
-    /// A WebSocket is asked for. Other upgrades are not passed on: behind `h2c`, nobody could tell requests apart.
+    /// Whether a WebSocket is requested. Other upgrades are not forwarded: after `h2c` the proxy could not see
+    /// requests.
     pub fn wants_websocket(&self) -> bool {
         self.version == Version::Http11
             && self.framing == Framing::Empty
@@ -42,7 +43,7 @@ impl Request {
             && self.fields.only("upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
     }
 
-    /// Where the Host field points; `default` is the port it leaves out.
+    /// Target of the Host field; `default` is the port if it has none.
     pub fn host(&self, default: u16) -> Result<Option<Target>, Malformed> {
         let mut hosts = self.fields.all("host");
         let Some(host) = hosts.next() else { return Ok(None) };
@@ -54,7 +55,7 @@ impl Request {
     }
 }
 
-/// Read one request's head.
+/// Parses the head of a request.
 pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<Request>, Malformed> {
     if bytes.first().is_some_and(|byte| !is_token(*byte)) {
         return Err(Malformed::RequestLine);
@@ -120,8 +121,8 @@ fn form(method: &str, text: &str) -> Result<Form, Malformed> {
     Ok(Form::Absolute { https, target, path })
 }
 
-/// The Host field has to be there, once, and to say the same as the target. In `CONNECT` it means nothing, goes nowhere,
-/// and programs are careless with it.
+/// Checks that there is one Host field, equal to the target. For `CONNECT` it is ignored: it is not forwarded, and many
+/// programs send a wrong one.
 fn check_host(head: &Request) -> Result<(), Malformed> {
     if matches!(head.form, Form::Tunnel(_)) {
         return if head.fields.all("host").count() > 1 { Err(Malformed::ManyHosts) } else { Ok(()) };
@@ -134,7 +135,7 @@ fn check_host(head: &Request) -> Result<(), Malformed> {
     }
 }
 
-/// `CONNECT` has no body: what follows is the tunnel.
+/// Refuses a body of `CONNECT`: what follows is the tunnel.
 fn check_tunnel(head: &Request) -> Result<(), Malformed> {
     let bodiless = matches!(head.framing, Framing::Empty | Framing::Length(0));
     if matches!(head.form, Form::Tunnel(_)) && !bodiless {

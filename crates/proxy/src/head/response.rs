@@ -9,25 +9,25 @@ pub struct Response {
     pub status: u16,
     pub reason: Vec<u8>,
     pub fields: Fields,
-    /// What the fields say; see [`Response::framing`].
+    /// Framing according to the fields; see [`Response::framing`].
     said: Option<Framing>,
 }
 
 impl Response {
-    /// How the body ends, in the answer to a request with this method.
+    /// Framing of the body, in the response to a request with this method.
     pub fn framing(&self, method: &str) -> Framing {
         let bodiless = method == "HEAD" || self.status < 200 || self.status == 204 || self.status == 304;
         if bodiless { Framing::Empty } else { self.said.unwrap_or(Framing::UntilClose) }
     }
 
-    /// The body may become longer or shorter on the way: its length is no longer known.
+    /// Drops the length, because the body may change its length on the way.
     pub(crate) fn forget_length(&mut self) {
         if let Some(Framing::Length(1..)) = self.said {
             self.said = Some(Framing::Chunked);
         }
     }
 
-    /// The length that the fields promise, also where no body follows (HEAD, 304).
+    /// Length according to the fields, also where no body follows (HEAD, 304).
     pub fn said_length(&self) -> Option<u64> {
         match self.said {
             Some(Framing::Length(length)) => Some(length),
@@ -40,7 +40,7 @@ impl Response {
     }
 }
 
-/// Read one response's head.
+/// Parses the head of a response.
 pub fn parse_response(bytes: &[u8], limits: &Limits) -> Result<Parsed<Response>, Malformed> {
     let Some((lines, length)) = lines(bytes, limits)? else { return Ok(Parsed::Incomplete) };
     let (first, rest) = lines.split_first().ok_or(Malformed::StatusLine)?;
@@ -64,7 +64,7 @@ fn status_line(line: &[u8]) -> Result<(Version, u16, &[u8]), Malformed> {
         .and_then(|digits| digits.parse().ok())
         .filter(|status: &u16| *status >= 100)
         .ok_or(Malformed::StatusLine)?;
-    // Servers that leave out the reason often leave out the space before it too.
+    // Servers that omit the reason often omit the space before it too.
     let reason = match rest {
         [] => rest,
         [b' ', reason @ ..] => reason,

@@ -215,14 +215,14 @@ fn responses() {
 }
 
 proptest! {
-    /// Whatever comes, it is an answer and not a panic; and what is looked at late is not judged otherwise.
+    /// No input panics, and the result does not depend on when parsing starts.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _answer = parse_request(&bytes, &limits());
         let _answer = parse_response(&bytes, &limits());
     }
 
-    /// A head means the same in one piece and in any two, and its start alone is never an error.
+    /// The result does not depend on how a head is split, and its start alone is never an error.
     #[test]
     fn any_split(
         method in "[A-Z]{1,10}",
@@ -252,7 +252,7 @@ proptest! {
         prop_assert_eq!(parsed, Ok(Parsed::Complete { head: whole, length: text.len() }));
     }
 
-    /// Nothing that is wrong waits for its end: if the parser refuses, the reader looks.
+    /// Errors are found without waiting for the end of the head: whatever the parser refuses is worth parsing.
     #[test]
     fn what_is_refused_is_looked_at(text in "[A-Z \r\n:\\x00-\\x20]{0,60}") {
         if let Err(why) = parse_request(text.as_bytes(), &limits()) {

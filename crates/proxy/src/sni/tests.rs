@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A greeting as a real client makes it, without its record.
+/// ClientHello of a real client, without its record.
 fn greeting(name: &str, sni: bool) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
@@ -20,7 +20,7 @@ fn greeting(name: &str, sni: bool) -> Vec<u8> {
     bytes.split_off(5)
 }
 
-/// In records of these sizes, again and again.
+/// Splits a message into records of these sizes, in turn.
 fn records(message: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = message;
@@ -37,7 +37,7 @@ fn records(message: &[u8], sizes: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// A greeting with these extensions.
+/// ClientHello with these extensions.
 fn made(extensions: &[(u16, &[u8])]) -> Vec<u8> {
     let mut list = Vec::new();
     for (kind, body) in extensions {
@@ -117,14 +117,14 @@ fn what_is_no_greeting() {
     assert_eq!(parse(&[22, 3, 1, 0, 0]), Err(Unread::Malformed));
     assert_eq!(parse(&[22, 3, 1, 0xff, 0xff]), Err(Unread::Malformed));
     assert_eq!(parse(b"\x16GET"), Err(Unread::Malformed));
-    // Another record between the pieces of the greeting.
+    // Another record between the pieces of the ClientHello.
     let mut split = records(&greeting("a.test", true), &[20]);
     split[25] = 21;
     assert_eq!(parse(&split), Err(Unread::Malformed));
 }
 
 proptest! {
-    /// However it is cut into records, and whatever follows; and every start of it is incomplete.
+    /// The name is found however the message is split and whatever follows; every proper prefix is incomplete.
     #[test]
     fn any_split(sizes in prop::collection::vec(1usize..600, 1..10), at in any::<prop::sample::Index>()) {
         let bytes = records(&greeting("www.a.test", true), &sizes);

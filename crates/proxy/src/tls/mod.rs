@@ -1,8 +1,8 @@
-//! TLS where the proxy itself speaks it: as the server for a host whose credential it holds, and as the client of that host.
+//! TLS of the proxy itself: as the server for a host whose credential it holds, and as the client of that host.
 //!
-//! Only hosts of routes are ever spoken for. Their certificates are signed once, at the start, by an authority made for
-//! this proxy alone; its key is forgotten right after, so nothing can be signed later, and its certificate is limited to
-//! exactly these hosts by name constraints, so whoever trusts it trusts it for nothing else.
+//! The proxy has certificates for hosts of routes only. They are signed once, at the start, by an authority made for
+//! this proxy alone. Its key is dropped right after, so nothing can be signed later, and its certificate is limited to
+//! exactly these hosts by name constraints, so a client that trusts it trusts it for no other host.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,34 +22,32 @@ use thiserror::Error;
 
 use crate::config::ClientTls;
 
-/// The only protocol that is understood inside.
+/// The only application protocol supported.
 const PROTOCOL: &[u8] = b"http/1.1";
-/// Clocks differ a little.
+/// Time by which certificates are backdated, because clocks differ.
 const BACKDATED: Duration = Duration::from_secs(24 * 60 * 60);
-/// Some programs refuse certificates that are good for more than about a year.
+/// Validity of certificates; some programs refuse more than about a year.
 const GOOD_FOR: Duration = Duration::from_secs(390 * 24 * 60 * 60);
 
 #[derive(Debug, Error)]
 pub enum TlsError {
-    #[error("no certificate could be made for {host}: {source}")]
+    #[error("cannot create a certificate for {host}: {source}")]
     Sign { host: String, source: rcgen::Error },
-    #[error("the session's own authority could not be made: {0}")]
+    #[error("cannot create the session's certificate authority: {0}")]
     Authority(#[source] rcgen::Error),
-    #[error("TLS could not be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Setup(#[from] rustls::Error),
-    #[error("its authorities are not certificates in PEM")]
+    #[error("its authorities are not PEM certificates")]
     Authorities,
-    #[error(
-        "its client certificate or the key for it cannot be used: both have to be PEM, and belong together"
-    )]
+    #[error("its client certificate or key cannot be used: both must be PEM, and belong together")]
     Identity,
-    #[error("there is no certificate to check servers with")]
+    #[error("no trusted certificates to check servers with")]
     NoCertificates,
-    #[error("{host} is no name for TLS")]
+    #[error("{host} is not a valid TLS server name")]
     Name { host: String, source: InvalidDnsNameError },
 }
 
-/// The authority of one session, and the identities it has signed.
+/// Certificate authority of one session, and the identities it has signed.
 #[derive(Debug)]
 pub struct SessionCa {
     pem: String,
@@ -69,12 +67,12 @@ impl SessionCa {
         Ok(SessionCa { pem, identities })
     }
 
-    /// What the command has to trust.
+    /// Certificate that the command has to trust, as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// How to speak as `host`; none for a host it was not made for.
+    /// TLS settings to act as `host`; `None` for a host it was not made for.
     pub fn identity(&self, host: &Host) -> Option<Arc<ServerConfig>> {
         self.identities.get(host).cloned()
     }
@@ -99,7 +97,7 @@ fn permitted(hosts: &[Host]) -> Vec<GeneralSubtree> {
     hosts.iter().map(subtree).collect()
 }
 
-/// A list of what is permitted says nothing of kinds that are not on it: those are excluded as a whole.
+/// Excluded name types. Permitted subtrees do not restrict types that are not listed, so those are excluded as a whole.
 fn excluded(hosts: &[Host]) -> Vec<GeneralSubtree> {
     let any = |kind: fn(&Host) -> bool| hosts.iter().any(kind);
     let mut excluded = Vec::new();
@@ -148,18 +146,18 @@ fn name(params: &mut CertificateParams, common: &str) {
 
 fn valid(params: &mut CertificateParams) {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
-    // A clock before 1970 is no clock: then the certificate counts from there.
+    // A clock before 1970 counts as 1970.
     let now = epoch + SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     params.not_before = now - BACKDATED;
     params.not_after = now + GOOD_FOR;
 }
 
-/// How to speak to a real server: its certificate has to come from one of the authorities in `pem`.
+/// TLS settings to connect to a server, whose certificate has to come from one of the authorities in `pem`.
 pub fn client_config(pem: &str, tls: &ClientTls) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
-    // A system's bundle may hold a certificate this library cannot read; servers under it are then not believed.
+    // A system's bundle may hold a certificate this library cannot read; servers under it are then not trusted.
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok));
-    // What was named for this server has to be there, and whole.
+    // The authorities for this server have to be valid without exception.
     for certificate in CertificateDer::pem_slice_iter(tls.authorities.as_bytes()) {
         roots.add(certificate.map_err(|_| TlsError::Authorities)?)?;
     }
@@ -174,7 +172,7 @@ pub fn client_config(pem: &str, tls: &ClientTls) -> Result<ClientConfig, TlsErro
         Some((certificates, key)) => {
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates.as_bytes()).collect();
             let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::Identity)?;
-            // What is wrong with a key is not said: it would be said with parts of it.
+            // The error's text is dropped: it could contain parts of the key.
             let key =
                 PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).map_err(|_| TlsError::Identity)?;
             builder.with_client_auth_cert(chain, key).map_err(|_| TlsError::Identity)?
@@ -184,7 +182,7 @@ pub fn client_config(pem: &str, tls: &ClientTls) -> Result<ClientConfig, TlsErro
     Ok(config)
 }
 
-/// The name a server's certificate has to be for.
+/// Name that a server's certificate has to be for.
 pub fn server_name(host: &Host) -> Result<ServerName<'static>, TlsError> {
     match host {
         Host::Address(address) => Ok(ServerName::IpAddress((*address).into())),

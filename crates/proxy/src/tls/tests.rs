@@ -11,7 +11,7 @@ fn host(text: &str) -> Host {
     text.parse().unwrap()
 }
 
-/// A handshake in memory: what `asked` sees of the identity for `shown`, with `trust` as the only authority.
+/// Handshake in memory: a client of `asked` with `trust` as its only authority, and the identity for `shown`.
 fn handshake(ca: &SessionCa, trust: &str, shown: &str, asked: &str) -> Result<(), rustls::Error> {
     let config = Arc::new(client_config(trust, &ClientTls::default()).unwrap());
     let mut client = ClientConnection::new(config, server_name(&host(asked)).unwrap()).unwrap();

@@ -241,7 +241,7 @@ __all__ = [
 ]
 
 
-# Whoever imports everything wants what can be had.
+# `import *` has everything that is available.
 if find_spec("pydantic") is not None:
     __all__ += ["audit"]
 
@@ -251,7 +251,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    # Neither pydantic nor asyncio is on the way of a plain import.
+    # A plain import loads neither pydantic nor asyncio.
     if name in ("aio", "audit"):
         import importlib
 

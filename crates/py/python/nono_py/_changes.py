@@ -13,7 +13,7 @@ _SHOWN = 200
 
 
 def _visible(text: str) -> str:
-    """What steers a terminal or a reader's eye, and what is no text at all, as what it is."""
+    """Text with control and formatting characters, and surrogates, shown as escapes."""
     import html
 
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

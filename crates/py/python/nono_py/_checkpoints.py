@@ -20,7 +20,7 @@ class CheckpointList(list[Checkpoint]):
         self.project = project
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
         return {"project": self.project, "checkpoints": [one.to_dict() for one in self]}
 
     def _repr_html_(self) -> str:
@@ -41,5 +41,5 @@ def _changes(checkpoint: Checkpoint) -> str:
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    # Whatever steers a reader's eye is shown as what it is.
+    # Control and formatting characters are shown as escapes.
     return escape("".join(char if char.isprintable() else ascii(char)[1:-1] for char in text))

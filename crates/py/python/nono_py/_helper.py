@@ -25,5 +25,5 @@ def main(native: str, what: str) -> int:
 
 
 if __name__ == "__main__":
-    # What the interpreter does at its end may need files that are closed by now.
+    # The interpreter's shutdown may need files that the sandbox has closed.
     os._exit(main(sys.argv[1], sys.argv[2]))

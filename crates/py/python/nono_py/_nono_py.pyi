@@ -17,10 +17,10 @@ __version__: str
 # --- everywhere
 
 class NonoError(RuntimeError):
-    """Something nono could not do."""
+    """Base class of nono's exceptions."""
 
     kind: str
-    """A fixed word for what went wrong."""
+    """A fixed word for the cause."""
     path: str | None
     """The path it is about."""
 
@@ -32,7 +32,7 @@ class SnapshotError(NonoError):
     """A snapshot could not be taken, read or restored."""
 
     report: RestoreReport | None
-    """Of a restore that is not complete: what was done, and what was not."""
+    """The report of an incomplete restore."""
 
 class CheckpointError(NonoError): ...
 class SessionError(NonoError): ...
@@ -40,11 +40,11 @@ class Cancelled(NonoError): ...
 
 @final
 class Cancel:
-    """Ends long work that was started with it, from any thread."""
+    """Cancels long work that was started with it, from any thread."""
 
     def __new__(cls) -> Cancel: ...
     def cancel(self) -> None:
-        """End the work at the next point where nothing is half done. It raises ``Cancelled``."""
+        """Cancel the work at the next safe point. It raises ``Cancelled``."""
     @property
     def is_cancelled(self) -> bool: ...
 
@@ -52,7 +52,7 @@ class Cancel:
 
 @final
 class AccessMode:
-    """What may be done with a path.
+    """Access that a grant gives on a path.
 
     READ includes listing and executing; WRITE includes creating, removing and renaming, but not reading back.
     """
@@ -67,7 +67,7 @@ class AccessMode:
 
 @final
 class CapabilitySource:
-    """Who asked for a grant: the user, a group of a policy, or nono itself."""
+    """Source of a grant: the user, a group of a policy, or nono itself."""
 
     @staticmethod
     def user() -> CapabilitySource:
@@ -90,22 +90,22 @@ class FsCapability:
         """The path as it was given."""
     @property
     def resolved(self) -> str:
-        """Where it led when it was granted: absolute, without links."""
+        """The path it resolved to when it was granted: absolute, without links."""
     @property
     def access(self) -> AccessMode:
-        """What may be done with it."""
+        """The access it gives."""
     @property
     def is_file(self) -> bool:
         """Whether exactly one file is granted, rather than a directory with everything below."""
     @property
     def source(self) -> CapabilitySource:
-        """Who asked for it."""
+        """The source that asked for it."""
     def to_dict(self) -> dict[str, Any]:
         """The grant as a plain dict: ``original``, ``resolved``, ``access``, ``is_file``, ``source``."""
 
 @final
 class CapabilitySet:
-    """What a process may do: granted paths, and the network.
+    """Capabilities of a process: granted paths, and the network.
 
     Nothing but the granted paths can be reached; the network is open until ``block_network()`` or ``proxy_only()`` is
     called. Each path is resolved once, when it is added, so that a link changed later opens nothing.
@@ -146,12 +146,12 @@ class CapabilitySet:
         Raises ValueError for broken text, and for a rule that opens the whole file system.
         """
     def deduplicate(self) -> None:
-        """Join what one source asked for on the same path, and drop what adds nothing.
+        """Join grants of one source on the same path, and drop grants that add nothing.
 
-        What is enforced stays as it was; no grant says more than its source asked for, nor is spelled otherwise.
+        The enforced access stays the same; no grant shows more than its source asked for, or another spelling.
         """
     def path_covered(self, path: StrPath) -> bool:
-        """Whether a directory grant stands at or above the path, by its letters alone.
+        """Whether a directory grant is at or above the path, compared lexically.
 
         A path with ``..`` is covered by nothing. ``QueryContext`` follows links and asks for a mode.
         """
@@ -161,7 +161,7 @@ class CapabilitySet:
     def is_network_blocked(self) -> bool:
         """Whether the network is closed; a proxy as the only way out does not change that."""
     def summary(self) -> str:
-        """The set in words, one grant a line."""
+        """A text summary of the set, one grant per line."""
     def to_dict(self) -> dict[str, Any]:
         """The set as a plain dict.
 
@@ -199,11 +199,11 @@ QueryResult = QueryResultAllowed | QueryResultDenied
 
 @final
 class QueryContext:
-    """Answers what a set would allow, as the kernel would. Later changes of the set are not seen."""
+    """Queries of a set of capabilities, answered as the kernel would. Later changes of the set are not seen."""
 
     def __new__(cls, caps: CapabilitySet) -> QueryContext: ...
     def query_path(self, path: StrPath, mode: AccessMode) -> QueryResult:
-        """Whether a path may be used so: a dict with ``status`` ("allowed" or "denied") and ``reason``.
+        """Whether this access on a path is allowed: a dict with ``status`` ("allowed" or "denied") and ``reason``.
 
         Allowed ("granted_path"): ``granted_path`` and ``access`` of the grant that decides, the most permissive one.
         Denied: "insufficient_access" with ``granted`` and ``requested``, "path_not_granted", or "path_denied" for what
@@ -218,11 +218,11 @@ class QueryContext:
 
 @final
 class SandboxState:
-    """A set of capabilities as JSON, to be kept or handed to another process."""
+    """A set of capabilities as JSON, to be stored or passed to another process."""
 
     @staticmethod
     def from_caps(caps: CapabilitySet) -> SandboxState:
-        """What a set says now."""
+        """The present state of a set."""
     @staticmethod
     def from_json(json: str) -> SandboxState:
         """Read what ``to_json()`` wrote. Unknown keys are ignored.
@@ -232,7 +232,7 @@ class SandboxState:
     def to_json(self) -> str:
         """The state as JSON, two spaces deep. ``source`` of a grant is left out where it is the user."""
     def to_caps(self) -> CapabilitySet:
-        """The set again, sources included.
+        """Rebuild the set, sources included.
 
         Each grant is the very path it was resolved to, whatever the working directory is now. Raises FileNotFoundError
         where that is gone, ValueError where it has become a file, a directory or a link to elsewhere. What
@@ -246,7 +246,7 @@ class SandboxState:
 
 @final
 class SupportInfo:
-    """What this machine can enforce."""
+    """Support of this machine for the sandbox."""
 
     @property
     def is_supported(self) -> bool:
@@ -256,15 +256,15 @@ class SupportInfo:
         """The operating system, as ``linux`` or ``macos``."""
     @property
     def details(self) -> str:
-        """What the kernel has, in one line; or why nothing can be enforced."""
+        """The kernel's features in one line; or the reason why nothing can be enforced."""
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dict."""
+        """The values as a plain dict."""
 
 def is_supported() -> bool:
     """Whether this machine can enforce anything."""
 
 def support_info() -> SupportInfo:
-    """What this machine can enforce, tried for real."""
+    """The support of this machine, found by trying it."""
 
 def apply(caps: CapabilitySet) -> None:
     """Confine this process, and everything it starts, to ``caps``: at once and for ever.
@@ -287,7 +287,7 @@ class Policy:
     def group_names(self) -> list[str]:
         """The names of all groups, sorted."""
     def group_description(self, name: str) -> str | None:
-        """What a group is for; None where there is no such group."""
+        """The description of a group; None if there is no such group."""
     def resolve_groups(self, group_names: Sequence[str], caps: CapabilitySet) -> ResolvedPolicy:
         """Add what these groups allow to ``caps``, and block its network where one says so.
 
@@ -296,7 +296,7 @@ class Policy:
         the groups deny is in the result, for ``validate_deny_overlaps()``: a set only ever opens paths.
         """
     def resolve_deny_paths(self, group_names: Sequence[str]) -> list[str]:
-        """What these groups deny: each path as written, with ``~`` and variables expanded, and where it leads."""
+        """The paths that these groups deny: each with ``~`` and variables expanded, and where it leads."""
     def resolve_proxy_config(self, group_names: Sequence[str]) -> ProxyConfig | None:
         """The proxy these groups need together; None when none of them says anything that takes one.
 
@@ -305,11 +305,11 @@ class Policy:
     def validate_group_exclusions(self, excluded_groups: Sequence[str]) -> None:
         """Refuse to leave out groups that are required (ValueError). Names that are no group do not matter."""
     def to_dict(self) -> dict[str, Any]:
-        """The document as plain dicts and lists, without what has its default."""
+        """The document as plain dicts and lists, without default values."""
 
 @final
 class ResolvedPolicy:
-    """What groups of a policy came to."""
+    """Result of resolving groups of a policy."""
 
     @property
     def names(self) -> list[str]:
@@ -319,12 +319,12 @@ class ResolvedPolicy:
         """Whether a group wants ``apply_unlink_overrides()``."""
     @property
     def deny_paths(self) -> list[str]:
-        """What they deny: each path as written, and where it leads.
+        """The denied paths: each as written, and where it leads.
 
         Nothing enforces it but ``validate_deny_overlaps()``.
         """
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dict."""
+        """The values as a plain dict."""
 
 def load_policy(json: str) -> Policy:
     """Read a policy document.
@@ -357,14 +357,14 @@ def apply_unlink_overrides(caps: CapabilitySet) -> None:
 
 @final
 class ExecResult:
-    """What a command said, and how it ended."""
+    """Output of a command, and how it ended."""
 
     @property
     def stdout(self) -> bytes:
-        """What it wrote to its standard output."""
+        """Its standard output."""
     @property
     def stderr(self) -> bytes:
-        """What it wrote to its standard error; or, after ``nono:``, why it was not run."""
+        """Its standard error; or, after ``nono:``, the reason why it was not run."""
     @property
     def exit_code(self) -> int:
         """Its own code; ``-n`` after signal n; 124 when its time ran out; 126 when the sandbox or the working folder
@@ -408,7 +408,7 @@ def sandboxed_exec(
 
 @type_check_only
 class NetworkAuditEvent(TypedDict):
-    """One request or tunnel, as ``ProxyHandle.drain_audit_events()`` tells it."""
+    """One request or tunnel, as ``ProxyHandle.drain_audit_events()`` returns it."""
 
     timestamp_unix_ms: int
     mode: Literal["connect", "connect_intercept", "reverse", "external"]
@@ -428,7 +428,7 @@ class NetworkAuditEvent(TypedDict):
 
 @final
 class InjectMode:
-    """How a secret goes into a request."""
+    """Ways to insert a secret into a request."""
 
     HEADER: ClassVar[InjectMode]
     URL_PATH: ClassVar[InjectMode]
@@ -475,7 +475,7 @@ class RouteConfig:
     def upstream(self) -> str: ...
     @property
     def credential_key(self) -> str | None:
-        """Where the secret is, not the secret."""
+        """The source of the secret, not the secret."""
     @property
     def inject_mode(self) -> InjectMode: ...
     @property
@@ -497,19 +497,19 @@ class RouteConfig:
         """Methods and globs of paths."""
     @property
     def tls_ca(self) -> str | None:
-        """A PEM file of authorities to believe for the upstream, beside the system's."""
+        """A PEM file of authorities to trust for the upstream, beside the system's."""
     @property
     def tls_client_cert(self) -> str | None:
-        """A PEM file with the certificate that the upstream is shown."""
+        """A PEM file with the client certificate for the upstream."""
     @property
     def tls_client_key(self) -> str | None:
         """A PEM file with its key."""
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All values as a plain dict."""
 
 @final
 class ExternalProxyConfig:
-    """Another proxy on the way out: ``host:port``, or ``http://user:password@host:port``.
+    """An upstream proxy: ``host:port``, or ``http://user:password@host:port``.
 
     ``bypass_hosts`` (``host``, ``*.host``, each perhaps with ``:port``) are reached directly, as is this machine.
     Raises ValueError for anything else.
@@ -518,24 +518,24 @@ class ExternalProxyConfig:
     def __new__(cls, address: str, bypass_hosts: Sequence[str] = ...) -> ExternalProxyConfig: ...
     @property
     def address(self) -> str:
-        """As it was given."""
+        """The address as it was given."""
     @property
     def bypass_hosts(self) -> list[str]: ...
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, without a password."""
+        """All values as a plain dict, without a password."""
 
 @final
 class ProxyConfig:
     """A proxy that lets programs reach only these hosts: ``host``, ``*.host`` (what is below it), addresses, each
     perhaps with ``:port``; and the upstreams of its routes.
 
-    With ``allow_all_hosts`` every host is open, this machine and its neighbours too. Link-local addresses and those where
-    a cloud hands out credentials are always closed; otherwise a name that leads to a private address is closed unless
-    the address itself is listed. ``bind_addr`` is loopback by default: on another address whoever reaches it can try the
-    token. With ``intercept_ca_dir`` tunnels to the routes' upstreams are looked into, so that keys and rules work there
-    too: a bundle of certificates is written into that folder, and ``env_vars()`` points to it; without it such tunnels
-    are refused, and programs go by the routes' prefixes. ``intercept_parent_ca_pems`` (PEM, str or bytes) is believed in
-    place of the system's authorities. Raises ValueError for what cannot be meant.
+    With ``allow_all_hosts`` every host is open, this machine and its neighbours too. Link-local addresses and those
+    where a cloud hands out credentials are always closed; otherwise a name that leads to a private address is closed
+    unless the address itself is listed. ``bind_addr`` is loopback by default: on another address any host that reaches
+    it can try the token. With ``intercept_ca_dir`` tunnels to the routes' upstreams are looked into, so that keys and
+    rules work there too: a bundle of certificates is written into that folder, and ``env_vars()`` points to it; without
+    it such tunnels are refused, and programs go by the routes' prefixes. ``intercept_parent_ca_pems`` (PEM, str or
+    bytes) is believed in place of the system's authorities. Raises ValueError for what cannot be meant.
     """
 
     def __new__(
@@ -557,7 +557,7 @@ class ProxyConfig:
         """0: any port that is free."""
     @property
     def allowed_hosts(self) -> list[str]:
-        """As they were given, without those of the routes."""
+        """The allowed hosts as given, without those of the routes."""
     @property
     def allow_all_hosts(self) -> bool: ...
     @property
@@ -565,7 +565,7 @@ class ProxyConfig:
     @property
     def max_connections(self) -> int: ...
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, but for the certificates."""
+        """All values as a plain dict, without the certificates."""
 
 @final
 class ProxyHandle:
@@ -577,7 +577,7 @@ class ProxyHandle:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
     def env_vars(self) -> dict[str, str]:
         """How programs find the proxy: HTTP_PROXY and its kin, the token, and where tunnels are looked into the
         certificates to believe."""
@@ -588,9 +588,9 @@ class ProxyHandle:
         """Both of the above after ``extra_env``, for ``sandboxed_exec``: sorted by name, the proxy's own win. Raises
         ValueError for a variable that no command gets."""
     def drain_audit_events(self) -> list[NetworkAuditEvent]:
-        """What happened since the last time, as dicts: at most the last 4096."""
+        """The events since the last call, as dicts: at most the last 4096."""
     def shutdown(self) -> None:
-        """End everything that is open. The second time nothing happens; events can be drained afterwards."""
+        """End all connections. A second call does nothing; events can be drained afterwards."""
     def __enter__(self) -> ProxyHandle: ...
     def __exit__(self, *_exception: object) -> None: ...
 
@@ -611,7 +611,7 @@ class ContentHash:
     def hex(self) -> str:
         """64 hexadecimal digits, in lower case."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -625,18 +625,18 @@ class FileState:
         """The SHA-256 of its bytes (of files over 1 GiB, over the hashes of their pieces)."""
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
     @property
     def mtime(self) -> int:
-        """When it was changed, in whole seconds since 1970."""
+        """The time of the last change, in whole seconds since 1970."""
     @property
     def mtime_ns(self) -> int:
-        """The same in nanoseconds."""
+        """The time of the last change, in nanoseconds since 1970."""
     @property
     def permissions(self) -> int:
         """The permission bits: ``mode & 0o7777``."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class Change:
@@ -649,22 +649,22 @@ class Change:
     def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed"]: ...
     @property
     def size_delta(self) -> int:
-        """How many bytes a regular file grew by."""
+        """The number of bytes a regular file grew by."""
     @property
     def kind(self) -> Literal["file", "symlink", "directory", "special"]:
-        """What it is now, or was before it went."""
+        """Its kind now, or before it was removed."""
     @property
     def old_hash(self) -> ContentHash | None:
-        """Of a regular file, before."""
+        """The hash of a regular file before."""
     @property
     def new_hash(self) -> ContentHash | None:
-        """Of a regular file, after."""
+        """The hash of a regular file after."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class Coverage:
-    """What a snapshot holds and does not hold, in numbers and examples."""
+    """The coverage of a snapshot: what it holds and does not hold, in numbers and examples."""
 
     @property
     def files(self) -> int:
@@ -682,20 +682,20 @@ class Coverage:
         """Names that were left out; a directory counts once, with everything in it."""
     @property
     def left_out(self) -> list[dict[str, Any]]:
-        """What was left out, by cause: cause, entries, directories, examples (dicts of path and reason)."""
+        """Excluded paths by cause: cause, entries, directories, examples (dicts of path and reason)."""
     @property
     def notes(self) -> list[str]:
-        """What else one should know: a tracked path that is not there, ignore rules that were set aside."""
+        """Further notes: a tracked path that does not exist, ignore rules that were not applied."""
     @property
     def is_complete(self) -> bool:
-        """Nothing was left out but nono's own state, and every tracked path is in it."""
+        """Whether every tracked path is in it, and nothing but nono's own state was left out."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
     def _repr_html_(self) -> str: ...
 
 @final
 class ExclusionConfig:
-    """What snapshots leave out, and what not.
+    """Rules for what snapshots exclude.
 
     A pattern without ``/`` is the name of a file or folder; with ``/`` it is a part of the path below the tracked path.
     Globs are on names. ``force_include`` is taken whatever the others say, also inside of what they leave out.
@@ -730,7 +730,7 @@ class ExclusionConfig:
     def max_ignored_folder(self) -> int | None:
         """The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class SnapshotManifest:
@@ -744,7 +744,7 @@ class SnapshotManifest:
         """Names it within its session."""
     @property
     def timestamp(self) -> str:
-        """When it was taken: ISO 8601, UTC."""
+        """The time it was taken: ISO 8601, UTC."""
     @property
     def parent(self) -> int | None:
         """The number of the snapshot before it."""
@@ -759,7 +759,7 @@ class SnapshotManifest:
         """Whether it was known to survive a loss of power when this manifest was made or loaded."""
     @property
     def coverage(self) -> Coverage:
-        """What it holds and does not hold."""
+        """The coverage of the snapshot."""
     @property
     def files(self) -> dict[str, FileState]:
         """The regular files by path, in the order of paths; a new dict each time."""
@@ -773,44 +773,44 @@ class SnapshotManifest:
     def special(self) -> dict[str, str]:
         """FIFOs, sockets and devices: "fifo", "socket", "char_device" or "block_device" by path."""
     def left_out(self) -> list[tuple[str, str]]:
-        """Everything that was left out, as pairs of path and reason."""
+        """All excluded paths, as pairs of path and reason."""
     def protection(self, path: StrPath) -> dict[str, str]:
         """Whether this path is protected: status ("captured", "left_out", "not_there" or "outside"), and for what was
         left out because_of (the path that was) and reason."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict, with everything in it."""
+        """All values as a plain dict."""
 
 @final
 class RestoreReport:
-    """What a restore did."""
+    """Result of a restore."""
 
     @property
     def applied(self) -> ChangeList:
-        """What changed in the tree, sorted by path."""
+        """The changes in the tree, sorted by path."""
     @property
     def skipped(self) -> list[tuple[str, str]]:
-        """What was left as it is, as pairs of path and reason."""
+        """The paths that were kept, as pairs of path and reason."""
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """What could not be restored, or not completely, as pairs of path and reason."""
+        """The paths that could not be restored, or not completely, as pairs of path and reason."""
     @property
     def kept(self) -> list[str]:
-        """What somebody wrote while the restore worked; it went to the store before it was displaced."""
+        """Paths that others wrote during the restore; their contents were stored before they were replaced."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the snapshot had left out and is gone or changed, as pairs of path and what became of it."""
+        """Paths not in the snapshot that are gone or changed, as pairs of path and what became of it."""
     @property
     def safety(self) -> str:
         """The id of the snapshot that was taken before."""
     @property
     def is_complete(self) -> bool:
-        """Everything that the snapshot holds is as it was."""
+        """Whether everything that the snapshot holds was restored."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """The values as a plain dict."""
 
 @final
 class SessionMetadata:
-    """What is known about a session besides its snapshots."""
+    """Data about a session beside its snapshots."""
 
     def __new__(
         cls, session_id: str, command: Sequence[str], tracked_paths: Sequence[StrPath]
@@ -819,7 +819,7 @@ class SessionMetadata:
     def session_id(self) -> str: ...
     @property
     def started(self) -> str:
-        """When it began: ISO 8601, UTC."""
+        """The time it began: ISO 8601, UTC."""
     @property
     def ended(self) -> str | None: ...
     @ended.setter
@@ -842,7 +842,7 @@ class SessionMetadata:
         """One more snapshot's."""
     @property
     def network_events(self) -> list[dict[str, Any]]:
-        """What went through the proxy: dicts with always the same 15 keys."""
+        """The network events: dicts, always with the same 15 keys."""
     def set_network_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Replace them. If one of them is wrong, nothing is replaced."""
     @property
@@ -854,16 +854,16 @@ class SessionMetadata:
     @property
     def audit_attestation(self) -> dict[str, Any] | None: ...
     def to_json(self) -> str:
-        """As it stands in ``session.json``."""
+        """The text of ``session.json``."""
     @staticmethod
     def from_json(json: str) -> SessionMetadata:
-        """From what stands in a ``session.json``."""
+        """Parse the text of a ``session.json``."""
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict, with the keys of ``to_json``."""
+        """The values as a plain dict, with the keys of ``to_json``."""
 
 @final
 class SnapshotManager:
-    """Takes snapshots of folders and files, and puts them back.
+    """Takes and restores snapshots of folders and files.
 
     Everything is kept in ``session_dir``; a folder that has snapshots is taken up where it was left. Several threads may
     use one manager, and several processes one folder: each waits for its turn. A tracked path that does not exist is
@@ -896,7 +896,7 @@ class SnapshotManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> ChangeList:
-        """What restoring this snapshot would change; nothing is touched."""
+        """The changes that restoring this snapshot would make; nothing is touched."""
     def restore_to(
         self,
         snapshot_number: int,
@@ -905,7 +905,7 @@ class SnapshotManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> ChangeList:
-        """Put everything that this snapshot holds back; only below ``paths``, if given. Gives what changed.
+        """Restore everything that this snapshot holds; only below ``paths``, if given. Returns the changes.
 
         If something is not as it was in the snapshot afterwards, that is a SnapshotError of the kind "incomplete", whose
         ``report`` says what was done and what was not. What the snapshot left out is left alone, and no error.
@@ -913,16 +913,16 @@ class SnapshotManager:
     def undo_restore(
         self, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> ChangeList:
-        """Undo the last restore of this session, whoever made it; done twice, it is there again."""
+        """Undo the last restore of this session, by any process; a second call undoes the undo."""
     def compute_changes(
         self, snapshot_number: int, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> ChangeList:
-        """What changed since this snapshot was taken. No snapshot is taken now, and nothing is touched."""
+        """The changes since this snapshot was taken. No snapshot is taken now, and nothing is touched."""
     @property
     def last_restore(self) -> RestoreReport | None:
-        """What the last restore by this manager did."""
+        """The report of the last restore by this manager."""
     def diff(self, first: int, second: int) -> ChangeList:
-        """What changed from one snapshot to another."""
+        """The changes from one snapshot to another."""
     def load_manifest(self, number: int) -> SnapshotManifest:
         """A snapshot that was taken before."""
     def read(self, number: int, path: StrPath) -> bytes:
@@ -931,11 +931,11 @@ class SnapshotManager:
         """Write ``session.json``, which says what the session is about."""
     @staticmethod
     def load_session_metadata(session_dir: StrPath) -> SessionMetadata:
-        """What ``session.json`` of a session says."""
+        """Load the ``session.json`` of a session."""
     def snapshot_count(self) -> int:
-        """How many snapshots were taken in this session."""
+        """The number of snapshots taken in this session."""
     def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> list[str]:
-        """Check every snapshot down to the last byte; gives what is wrong, in words."""
+        """Verify every byte of every snapshot; returns the problems as text."""
     def settle(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> None:
         """Compress what was captured, and make it safe from a loss of power. Until then it survives a crash of this
         process, and is stored as it is."""
@@ -951,7 +951,7 @@ class SnapshotManager:
     ) -> None: ...
     @property
     def session_dir(self) -> str:
-        """Where everything is kept, resolved."""
+        """The folder of the session, resolved."""
     @property
     def tracked_paths(self) -> list[str]:
         """The tracked paths as they were given, each once."""
@@ -960,27 +960,27 @@ class SnapshotManager:
 
 @final
 class CheckpointStats:
-    """What the step after a checkpoint changed: from it to the next one; for the newest, to what the agent left."""
+    """Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call."""
 
     @property
     def files(self) -> int:
-        """Files that differ."""
+        """Number of files that differ."""
     @property
     def insertions(self) -> int:
-        """Lines that came."""
+        """Number of lines added."""
     @property
     def deletions(self) -> int:
-        """Lines that went."""
+        """Number of lines removed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
 
 @final
 class Checkpoint:
-    """One state of a project that is kept. Equal to another one of the same id."""
+    """A stored state of a project. Checkpoints with the same id are equal."""
 
     @property
     def id(self) -> str:
-        """Its lasting name: twelve hexadecimal digits."""
+        """Its permanent id: twelve hexadecimal digits."""
     @property
     def short_id(self) -> str:
         """The beginning of its id, as lists show it."""
@@ -989,13 +989,13 @@ class Checkpoint:
         """Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere."""
     @property
     def here(self) -> bool:
-        """Whether the project was put back to it, and no work began since; False if it comes from no list."""
+        """Whether the project was restored to it and no work began since; False if it comes from no list."""
     @property
     def time(self) -> str:
-        """When it was taken: ISO 8601, UTC."""
+        """The time it was taken: ISO 8601, UTC."""
     @property
     def reason(self) -> str:
-        """What it was taken for, in somebody's words."""
+        """The reason it was taken for. Untrusted text."""
     @property
     def agent(self) -> str | None:
         """The agent that it was taken for."""
@@ -1025,34 +1025,34 @@ class Checkpoint:
         """The other tool's name of it, if it was imported."""
     @property
     def files(self) -> int:
-        """How many files it holds."""
+        """The number of files it holds."""
     @property
     def not_covered(self) -> int:
-        """How many names it does not hold, and a restore does not touch."""
+        """The number of paths it does not hold and a restore does not touch."""
     @property
     def stats(self) -> CheckpointStats | None:
-        """What the step after it changed; None until a list was asked for."""
+        """The changes after it; None if it comes from no list."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints list --json`` has it."""
+        """The data of ``nono checkpoints list --json``."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class CheckpointResult:
-    """What came of wanting a checkpoint. A failure is one of the answers: an agent's work goes on."""
+    """Result of requesting a checkpoint. A failure is one of them: an agent's work goes on."""
 
     @property
     def result(self) -> str:
         """\"taken", "skipped" or "failed"."""
     @property
     def taken(self) -> bool:
-        """One was taken now."""
+        """Whether one was taken now."""
     @property
     def skipped(self) -> bool:
-        """There was no need for one; ``why`` says which."""
+        """Whether none was needed; ``why`` has the reason."""
     @property
     def failed(self) -> bool:
-        """There is no protection; ``why`` and ``error`` say why not."""
+        """Whether it failed, so that there is no protection; ``why`` and ``error`` have the reason."""
     @property
     def is_protected(self) -> bool:
         """Whether a checkpoint shows the project as it was before: one taken now, or one that was there already."""
@@ -1073,11 +1073,11 @@ class CheckpointResult:
         """The exception of a failure, which was not raised."""
     @property
     def coverage(self) -> Coverage | None:
-        """What the checkpoint holds and does not hold, if one was taken now."""
+        """The coverage of the checkpoint, if one was taken now."""
     def raise_if_failed(self) -> None:
         """Raise the failure, if it is one."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints create --json`` has it."""
+        """The data of ``nono checkpoints create --json``."""
 
 @final
 class CheckpointChange:
@@ -1085,7 +1085,7 @@ class CheckpointChange:
 
     @property
     def path(self) -> str:
-        """Absolute: where it is, or was if it is gone."""
+        """The absolute path where it is, or was if it is gone."""
     @property
     def change_type(self) -> str:
         """\"created", "modified", "deleted", "permissions_changed" or, in a diff, "renamed"."""
@@ -1094,138 +1094,138 @@ class CheckpointChange:
         """Bytes of regular files: new less old."""
     @property
     def renamed_from(self) -> str | None:
-        """Where the same content stood before."""
+        """The path that had the same content before."""
     @property
     def executes_later(self) -> Any:
-        """Why it will be executed later without anybody asking for it, if so: a hook of git, a build script."""
+        """Reason why it will be executed later without a request of the user, if so: a git hook, a build script."""
     @property
     def binary(self) -> bool | None:
         """Whether its content is no text; None outside of a diff."""
     @property
     def insertions(self) -> int | None:
-        """Lines that came; None where there are none to be counted."""
+        """Number of lines added; None if lines are not counted."""
     @property
     def deletions(self) -> int | None:
-        """Lines that went; None where there are none to be counted."""
+        """Number of lines removed; None if lines are not counted."""
     @property
     def patch(self) -> str | None:
         """The change as a patch; None outside of a diff. Bytes that are no UTF-8 are surrogates."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints diff --json`` has it."""
+        """The data of ``nono checkpoints diff --json``."""
 
 @final
 class CheckpointDiff:
-    """What changed since a checkpoint. Its length is the number of paths, and one can go over them."""
+    """Changes since a checkpoint: iterable, with the number of paths as its length."""
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What it was compared with."""
+        """The checkpoint it was compared with."""
     @property
     def changes(self) -> list[CheckpointChange]:
         """One for each path; what will execute later comes first."""
     @property
     def counts(self) -> dict[str, int]:
-        """How many paths of each ``change_type``."""
+        """The number of paths of each ``change_type``."""
     @property
     def patch(self) -> str:
-        """All of it as one patch for ``git apply`` and ``patch -p1``. Bytes that are no UTF-8 are surrogates."""
+        """The whole diff as one patch for ``git apply`` and ``patch -p1``. Bytes that are not UTF-8 are surrogates."""
     @property
     def patch_bytes(self) -> bytes:
-        """The same, as bytes."""
+        """The patch as bytes."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints diff --json`` has it."""
+        """The data of ``nono checkpoints diff --json``."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[CheckpointChange]: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class CheckpointPlan:
-    """What a restore would do; nothing was touched."""
+    """Plan of a restore; nothing was touched."""
 
     @property
     def project(self) -> str:
         """The project's folder."""
     @property
     def changes(self) -> list[CheckpointChange]:
-        """What would be put back."""
+        """Changes that would be made."""
     @property
     def kept(self) -> list[tuple[str, str]]:
-        """What would stay as it is, as (path, reason)."""
+        """Paths that would be kept, as (path, reason)."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
     @property
     def merged(self) -> list[str]:
-        """Files that would be merged with what somebody else changed."""
+        """Files that would be merged with changes by others."""
     @property
     def turns_undone(self) -> list[str]:
-        """Turns that would be gone, oldest first."""
+        """Turns that would be undone, oldest first."""
     @property
     def unattributed(self) -> bool:
-        """Nothing tells the agent's changes from a person's: all of them would go back."""
+        """Whether the agent's changes cannot be told from others: all of them would be reverted."""
     @property
     def left_alone(self) -> list[str]:
         """Repositories that differ and would be left alone."""
     @property
     def not_covered(self) -> int:
-        """How many names the checkpoint does not hold, and a restore does not touch."""
+        """Number of paths that the checkpoint does not hold and a restore does not touch."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints restore --dry-run --json`` has it."""
+        """The data of ``nono checkpoints restore --dry-run --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
 class RestoreOutcome:
-    """What a restore did, kept and could not do."""
+    """Result of a restore: what was done, kept, and failed."""
 
     @property
     def project(self) -> str:
         """The project's folder."""
     @property
     def checkpoint(self) -> Checkpoint:
-        """What was gone back to; of an undo, what the restore had gone back to."""
+        """The checkpoint that was restored; of an undo, the one that the undone restore had restored."""
     @property
     def done(self) -> list[CheckpointChange]:
-        """What was put back."""
+        """Changes that were made."""
     @property
     def kept(self) -> list[tuple[str, str]]:
-        """What was left as it is, as (path, reason): changed by somebody else, say."""
+        """Paths that were kept, as (path, reason): changed by others, for example."""
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """What could not be put back, as (path, error)."""
+        """Paths that could not be restored, as (path, error)."""
     @property
     def lost(self) -> list[tuple[str, str]]:
-        """What the checkpoint does not hold and is gone or changed, as (path, what became of it)."""
+        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
     @property
     def merged(self) -> list[str]:
-        """Files that were merged with what somebody else changed."""
+        """Files that were merged with changes by others."""
     @property
     def turns_undone(self) -> list[str]:
-        """Turns that are gone, oldest first."""
+        """Turns that were undone, oldest first."""
     @property
     def unattributed(self) -> bool:
-        """Nothing told the agent's changes from a person's: all of them went back."""
+        """Whether the agent's changes could not be told from others: all of them were reverted."""
     @property
     def left_alone(self) -> list[str]:
         """Repositories that differ and were left alone."""
     @property
     def not_covered(self) -> int:
-        """How many names the checkpoint does not hold, and the restore did not touch."""
+        """Number of paths that the checkpoint does not hold and the restore did not touch."""
     @property
     def undo(self) -> str | None:
-        """The id of the restore that ``undo()`` takes back; None if nothing was changed."""
+        """The id of this restore, which ``undo()`` reverts; None if nothing was changed."""
     @property
     def unrecorded(self) -> str | None:
-        """Why it is not in the audit log; None if it is."""
+        """Reason why it is not in the audit log; None if it is."""
     @property
     def is_complete(self) -> bool:
         """Whether all of it was done: nothing was kept, nothing failed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints restore --json`` has it."""
+        """The data of ``nono checkpoints restore --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
 class CheckpointNote:
-    """For an agent: what a person put back since it was asked last."""
+    """Note to an agent about a restore since its last query."""
 
     @property
     def project(self) -> str:
@@ -1235,22 +1235,22 @@ class CheckpointNote:
         """The id of the checkpoint that was gone back to."""
     @property
     def turns_undone(self) -> list[str]:
-        """The agent's turns that are gone; with ``came_back``, that are there again."""
+        """The agent's turns that were undone; with ``came_back``, brought back."""
     @property
     def files(self) -> list[str]:
-        """What was put back, below the project; not more than a hundred."""
+        """Restored files, relative to the project; at most a hundred."""
     @property
     def restore(self) -> str:
         """The id of the restore."""
     @property
     def came_back(self) -> bool:
-        """An undo brought these turns back, after the agent was told that they are gone."""
+        """Whether an undo brought these turns back, after the agent had the note that they are gone."""
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The values as a plain dict."""
 
 @final
 class CompletedRestore:
-    """A restore that was cut off, and that a later call on its project completed."""
+    """An interrupted restore that a later call on its project completed."""
 
     @property
     def project(self) -> str:
@@ -1260,12 +1260,12 @@ class CompletedRestore:
         """The id of the checkpoint that was gone back to."""
     @property
     def changed(self) -> int:
-        """How many paths it changed, before it was cut off and now."""
+        """Number of paths changed, before the interruption and now."""
     @property
     def kept(self) -> list[tuple[str, str]]:
-        """What somebody changed meanwhile, and stays: (path, reason)."""
+        """Paths that others changed meanwhile, which were kept: (path, reason)."""
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The values as a plain dict."""
 
 @final
 class CheckpointProject:
@@ -1279,22 +1279,22 @@ class CheckpointProject:
         """The project's folder."""
     @property
     def checkpoints(self) -> int:
-        """How many checkpoints it has."""
+        """Number of its checkpoints."""
     @property
     def last_touch(self) -> str:
-        """When somebody worked in it last: ISO 8601, UTC."""
+        """Time of the last work in it: ISO 8601, UTC."""
     @property
     def state(self) -> str:
         """\"live", or "orphan" if its folder is gone."""
     @property
     def unprotected(self) -> str | None:
-        """Why the last attempt failed: nothing protects the project since then. None if it is protected."""
+        """Reason why the last checkpoint failed, so that nothing protects the project; None if it is protected."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints status --json`` has it."""
+        """The data of ``nono checkpoints status --json``."""
 
 @final
 class CheckpointStatus:
-    """All projects, and what their checkpoints take."""
+    """Status of all projects, with the disk usage of their checkpoints."""
 
     @property
     def enabled(self) -> bool:
@@ -1304,13 +1304,13 @@ class CheckpointStatus:
         """nono's own folder."""
     @property
     def total_bytes(self) -> int:
-        """What checkpoints take, with archives of superseded formats."""
+        """Disk usage of checkpoints and archives of superseded formats."""
     @property
     def store_bytes(self) -> int:
-        """What checkpoints take."""
+        """Disk usage of checkpoints."""
     @property
     def legacy_bytes(self) -> int:
-        """What archives of superseded formats take."""
+        """Disk usage of archives of superseded formats."""
     @property
     def exact(self) -> bool:
         """Whether ``store_bytes`` was counted, and nothing was written since; else it is not less than it says."""
@@ -1325,77 +1325,77 @@ class CheckpointStatus:
         """Folders whose first checkpoint failed, as (path, why, time)."""
     @property
     def problems(self) -> list[str]:
-        """What cannot be read."""
+        """Projects that cannot be read."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints status --json`` has it."""
+        """The data of ``nono checkpoints status --json``."""
     def _repr_html_(self) -> str: ...
 
 @final
 class PruneReport:
-    """What was removed, or with ``dry_run`` would be."""
+    """Result of pruning, or with ``dry_run`` its preview."""
 
     @property
     def dry_run(self) -> bool:
-        """Nothing was touched."""
+        """Whether nothing was changed."""
     @property
     def removed(self) -> list[tuple[str, list[Checkpoint]]]:
-        """Projects, and the checkpoints that went."""
+        """Projects, each with the checkpoints that were removed."""
     @property
     def projects_removed(self) -> list[str]:
-        """Projects that went with all that was known of them."""
+        """Projects that were removed completely."""
     @property
     def legacy(self) -> list[tuple[str, int]]:
-        """Archives of superseded formats that went, as (name, bytes)."""
+        """Archives of superseded formats that were removed, as (name, bytes)."""
     @property
     def bytes_before(self) -> int:
-        """What checkpoints took before."""
+        """Disk usage of checkpoints before."""
     @property
     def bytes_after(self) -> int:
-        """What they take now."""
+        """Disk usage of checkpoints now."""
     @property
     def over_budget(self) -> bool:
-        """It is still too much: what is left is pinned, named, or the newest of its project."""
+        """Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project."""
     @property
     def problems(self) -> list[str]:
-        """What could not be removed, and why."""
+        """Errors for what could not be removed."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints prune --json`` has it."""
+        """The data of ``nono checkpoints prune --json``."""
 
 @final
 class CheckpointVerification:
-    """What a check of all that checkpoints need found."""
+    """Result of verifying checkpoints."""
 
     @property
     def good(self) -> bool:
-        """Everything is as it was."""
+        """Whether everything is intact."""
     @property
     def projects(self) -> int:
-        """Projects that were looked at."""
+        """Number of projects checked."""
     @property
     def checkpoints(self) -> int:
-        """Checkpoints that were looked at."""
+        """Number of checkpoints checked."""
     @property
     def objects(self) -> int:
-        """Contents that were read."""
+        """Number of contents read."""
     @property
     def bytes(self) -> int:
-        """And their bytes."""
+        """Number of bytes read."""
     @property
     def lost(self) -> list[tuple[str, Checkpoint, list[str]]]:
         """Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost)."""
     @property
     def problems(self) -> list[str]:
-        """What else is wrong."""
+        """Other problems."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints verify --json`` has it."""
+        """The data of ``nono checkpoints verify --json``."""
 
 @final
 class ForgetReport:
-    """What forgetting a path removed, or with ``dry_run`` would."""
+    """Result of forgetting a path, or with ``dry_run`` its preview."""
 
     @property
     def dry_run(self) -> bool:
-        """Nothing was touched."""
+        """Whether nothing was changed."""
     @property
     def project(self) -> str:
         """The project's folder."""
@@ -1404,7 +1404,7 @@ class ForgetReport:
         """The path, absolute."""
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """Checkpoints that have it; only told by a dry run."""
+        """Checkpoints that have it; only in a dry run."""
     @property
     def snapshots(self) -> int:
         """Checkpoints, and other snapshots of the project, that had it."""
@@ -1421,37 +1421,37 @@ class ForgetReport:
     def held(self) -> list[tuple[str, str]]:
         """Sessions that still have it, and why: one that runs, for example."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints forget --json`` has it."""
+        """The data of ``nono checkpoints forget --json``."""
 
 @final
 class ImportReport:
-    """What was taken over from another tool, and what was not."""
+    """Result of an import from another tool."""
 
     @property
     def projects(self) -> list[tuple[str, int]]:
         """Folders whose checkpoints were found, with how many are new."""
     @property
     def checkpoints(self) -> list[str]:
-        """The ids of the new ones."""
+        """Ids of the imported checkpoints."""
     @property
     def known(self) -> int:
-        """How many were imported before."""
+        """Number of checkpoints that were imported before."""
     @property
     def skipped(self) -> list[tuple[str, str]]:
-        """What could not be taken, as (what, why)."""
+        """Checkpoints that could not be imported, as (what, why)."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono checkpoints import --json`` has it."""
+        """The data of ``nono checkpoints import --json``."""
 
 @final
 class CheckpointCall:
-    """A call of an agent's tool: a checkpoint before, and a mark of what the tool left after.
+    """A call of an agent's tool: a checkpoint before, and the state after it recorded.
 
     Restores nothing by itself.
     """
 
     @property
     def result(self) -> CheckpointResult | None:
-        """What came of the checkpoint before; None until the call began."""
+        """Result of the checkpoint before the call; None until the call began."""
     @property
     def call(self) -> str | None:
         """The id of the call, as checkpoints have it."""
@@ -1460,7 +1460,9 @@ class CheckpointCall:
 
 @final
 class AgentTurns:
-    """Turns of agents in the projects of a ``CheckpointManager``: what each did, and taking one back while later ones stay."""
+    """Turns of agents in the projects of a ``CheckpointManager``: the changes of each, and undo of one turn while later
+    ones stay.
+    """
 
     def __new__(cls, manager: CheckpointManager) -> AgentTurns: ...
     def list_turns(self, dir: StrPath) -> list[dict[str, Any]]:
@@ -1478,7 +1480,7 @@ class AgentTurns:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RestoreOutcome:
-        """Take one turn back: its number in the list, its id or a beginning of it.
+        """Undo one turn: its number in the list, its id or a beginning of it.
 
         What came later stays: in the same text file it is merged, and what does not merge is kept, unless ``force``. With
         ``dry_run``, only the plan.
@@ -1503,7 +1505,7 @@ class FileVersions:
 
     def __new__(cls, manager: CheckpointManager) -> FileVersions: ...
     def list_versions(self, path: StrPath) -> list[dict[str, Any]]:
-        """Every version of a file and whose doing it was, newest first: as ``nono log --json`` has them."""
+        """Every version of a file with the author of the change, newest first: as ``nono log --json`` has them."""
     def read(self, path: StrPath, version: str) -> bytes:
         """The bytes of a file as they were.
 
@@ -1516,9 +1518,8 @@ class CheckpointManager:
 
     ``state_dir`` is nono's own folder (NONO_HOME, or ``~/.nono``), which is shared with the command ``nono
     checkpoints``; ``home`` the home folder, which is never a project. ``agent`` and ``session`` (a conversation of it)
-    say on whose behalf. The other settings are those of ``[checkpoints]`` in ``config.toml``, and what it says where
-    they are None; ``enabled`` is True for whoever makes a manager. One manager may be used by several threads: they
-    wait for each other.
+    say on whose behalf. The other settings are those of ``[checkpoints]`` in ``config.toml``, which applies where they
+    are None; ``enabled`` is True by default. One manager may be used by several threads: they wait for each other.
 
     Where a checkpoint is an argument: its number in the list (1 is the newest), its id or a beginning of it, its name,
     or a ``Checkpoint``.
@@ -1553,10 +1554,9 @@ class CheckpointManager:
     def config(self) -> dict[str, Any]:
         """The settings as they are in force, by their names in ``config.toml``."""
     def new_turn(self, turn: str | None = None) -> str:
-        """A new turn begins: what an agent does between two messages of a person.
+        """Begin a new turn: the agent's work between two prompts of the user.
 
-        There is at most one checkpoint of each project in it. Without a name it gets one that no other has; gives the
-        name.
+        There is at most one checkpoint of each project in it. Without a name it gets a unique one. Returns the name.
         """
     @property
     def turn(self) -> str | None:
@@ -1574,7 +1574,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointResult:
-        """A checkpoint of the project that ``dir`` belongs to, unless this turn has one or nothing changed.
+        """Take a checkpoint of the project that ``dir`` belongs to, unless this turn has one or nothing changed.
 
         Failing is an answer, too. A call of an agent's tool begins with it, which ``agent_left`` ends.
         """
@@ -1587,7 +1587,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointResult:
-        """A checkpoint now, whatever the turn and the setting ``enabled`` say; skipped only if nothing changed."""
+        """Take a checkpoint now, whatever the turn and the setting ``enabled`` say; skipped only if nothing changed."""
     def call(
         self,
         dir: StrPath,
@@ -1604,15 +1604,15 @@ class CheckpointManager:
         change. Restores nothing by itself. With ``required``, the call is not begun without a checkpoint.
         """
     def agent_begins(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
-        """A call of an agent's tool begins that needs no checkpoint: what changed until now is not its doing."""
+        """Begin a call of an agent's tool that needs no checkpoint: changes until now are not attributed to it."""
     def agent_left(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
-        """A call of an agent's tool ended: whatever differs later was changed by somebody else."""
+        """End a call of an agent's tool: later differences are attributed to others."""
     def agent_stopped(self, dir: StrPath, *, turn: str | None = None) -> None:
-        """The agent is done for now: calls of this conversation whose end nobody told are over."""
+        """End all open calls of this conversation, because the agent has stopped."""
     def take_notes(self) -> list[CheckpointNote]:
-        """What restores undid and this conversation of the agent was not told yet. Asked once, it is forgotten."""
+        """Take the notes about restores for this conversation of the agent. Each is returned once."""
     def take_completed(self) -> list[CompletedRestore]:
-        """Restores that were cut off, and that this manager completed on the way. Asked once, they are forgotten."""
+        """Take the interrupted restores that this manager completed. Each is returned once."""
     def list_checkpoints(
         self, dir: StrPath, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> CheckpointList:
@@ -1623,11 +1623,11 @@ class CheckpointManager:
     def find(
         self, dir: StrPath, checkpoint: int | str | Checkpoint | None = None, *, turn: str | None = None
     ) -> Checkpoint:
-        """One checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn."""
+        """Find a checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn."""
     def uncovered(
         self, dir: StrPath, checkpoint: int | str | Checkpoint, paths: Sequence[StrPath]
     ) -> list[tuple[str, str]]:
-        """Which of these paths a checkpoint does not hold although they are there, and why: (path, reason)."""
+        """Existing paths among these that a checkpoint does not hold, as (path, reason)."""
     def diff(
         self,
         dir: StrPath,
@@ -1638,7 +1638,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointDiff:
-        """What changed since a checkpoint; with ``path`` or ``glob``, in these files and folders, below ``dir``."""
+        """The changes since a checkpoint; with ``path`` or ``glob``, in these files and folders, below ``dir``."""
     def plan(
         self,
         dir: StrPath,
@@ -1654,7 +1654,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> CheckpointPlan:
-        """What ``restore`` with the same arguments would do."""
+        """The plan of ``restore`` with the same arguments."""
     @overload
     def restore(
         self,
@@ -1672,7 +1672,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RestoreOutcome:
-        """Put a checkpoint back: all of it, or these paths and patterns below ``dir``.
+        """Restore a checkpoint: all of it, or these paths and patterns below ``dir``.
 
         What is there now is captured first, and ``undo`` goes back to that. What people changed after the agent's last
         write is kept, unless ``merge`` or ``force``; a ``.git`` that is there is left alone, unless ``with_git``. With
@@ -1704,7 +1704,7 @@ class CheckpointManager:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RestoreOutcome:
-        """Take the last restore of the project back. What somebody changed after it is kept."""
+        """Undo the last restore of the project. Later changes by others are kept."""
     @overload
     def undo(
         self,
@@ -1715,18 +1715,18 @@ class CheckpointManager:
         cancel: Cancel | None = None,
     ) -> CheckpointPlan: ...
     def set_name(self, dir: StrPath, checkpoint: int | str | Checkpoint, name: str) -> Checkpoint:
-        """Give a checkpoint a name, which also keeps it from being removed by itself.
+        """Name a checkpoint, which also protects it from pruning.
 
         An empty one takes the name away.
         """
     def pin(self, dir: StrPath, checkpoint: int | str | Checkpoint) -> Checkpoint:
-        """Keep a checkpoint: it is never removed to make room."""
+        """Pin a checkpoint: it is never removed to free space."""
     def unpin(self, dir: StrPath, checkpoint: int | str | Checkpoint) -> Checkpoint:
-        """Let a pinned checkpoint be removed again when room is needed."""
+        """Unpin a checkpoint: it may be removed again to free space."""
     def status(self) -> CheckpointStatus:
-        """All projects, and what their checkpoints take."""
+        """Status of all projects, with the disk usage of their checkpoints."""
     def usage(self) -> int:
-        """What checkpoints take on disk, in bytes, counted exactly."""
+        """The disk usage of checkpoints in bytes, counted exactly."""
     def prune(
         self,
         *,
@@ -1742,7 +1742,7 @@ class CheckpointManager:
         pinned checkpoints stay.
         """
     def auto_prune(self) -> PruneReport | None:
-        """The same by the settings, at most every ``min_interval_hours``; None if it was not due."""
+        """Prune by the settings, at most every ``min_interval_hours``; None if it was not due."""
     def free_room(self) -> PruneReport | None:
         """Make room if there is little left, by number and size alone; None if there is enough."""
     def clear(self, dir: StrPath | None = None, *, all: bool = False, dry_run: bool = False) -> PruneReport:
@@ -1762,9 +1762,9 @@ class CheckpointManager:
     ) -> CheckpointVerification:
         """Check that everything that checkpoints need is there and unaltered: of the project of ``dir``, or of all."""
     def settle(self, dir: StrPath) -> None:
-        """Compress what was taken of a project, and make it survive a loss of power."""
+        """Compress the checkpoints of a project, and make them survive a power loss."""
     def import_checkpoints(self, dir: StrPath) -> ImportReport:
-        """Take over the checkpoints that another tool keeps in this folder (Hermes); what it has is left alone."""
+        """Import the checkpoints that another tool keeps in this folder (Hermes); its own data is left alone."""
 
 @final
 class HookStatus:
@@ -1775,13 +1775,13 @@ class HookStatus:
         """The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes"."""
     @property
     def scope(self) -> str:
-        """Whose settings: "user" or "project"."""
+        """The settings it is in: "user" or "project"."""
     @property
     def state(self) -> str:
         """One of "not installed", "installed", "outdated", "broken"."""
     @property
     def why(self) -> str | None:
-        """What is the matter, if something is."""
+        """The problem, if there is one."""
     @property
     def file(self) -> str:
         """The file with the hooks."""
@@ -1792,29 +1792,29 @@ class HookStatus:
     def binary_exists(self) -> bool | None:
         """Whether it can be run."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono hooks status --json`` has it."""
+        """The data of ``nono hooks status --json``."""
 
 @final
 class HookChanges:
-    """What was written to put hooks in or take them out, or with ``dry_run`` would be."""
+    """Changes that installed or removed hooks, or with ``dry_run`` would."""
 
     @property
     def agent(self) -> str:
         """The agent."""
     @property
     def changes(self) -> list[tuple[str, str]]:
-        """Files, as (path, "create", "edit" or "delete"); none if everything is there already."""
+        """Files, as (path, "create", "edit" or "delete"); empty if nothing has to change."""
     @property
     def notes(self) -> list[str]:
-        """What a person should know: what is left alone, what the agent wants to be told."""
+        """Notes for the user: what is left alone, what remains to be done in the agent."""
     @property
     def applied(self) -> bool:
         """Whether they were written."""
     @property
     def backups(self) -> list[str]:
-        """Copies of files as they were."""
+        """Backups of the files."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono hooks install --json`` has it."""
+        """The data of ``nono hooks install --json``."""
 
 def hooks_status(
     agent: str | None = None,
@@ -1853,12 +1853,12 @@ def hooks_remove(
     state_dir: StrPath | None = None,
     home: StrPath | None = None,
 ) -> HookChanges:
-    """Take the hooks out again: the files become what they were."""
+    """Remove the hooks: the files become what they were."""
 
 def risk_of(
     command: str, *, cwd: StrPath | None = None, home: StrPath | None = None, tool: str = "terminal"
 ) -> tuple[list[str], str] | None:
-    """What a line for a shell may lose or overwrite: ``(targets, reason)`` for ``ensure_checkpoint``.
+    """What a shell command may delete or overwrite: ``(targets, reason)`` for ``ensure_checkpoint``.
 
     None if it puts nothing of the user's at risk. Nothing is run, and nothing is looked up on disk.
     """
@@ -1869,7 +1869,7 @@ Conflicts = Literal["keep", "merge", "merge_with_markers", "force"]
 
 @final
 class ApprovalRequest:
-    """What a command wants beyond its grants.
+    """Request of a command for access beyond its grants.
 
     ``path`` is without links, and is what a yes opens; ``reason`` and ``program`` are the command's own words.
     """
@@ -1881,24 +1881,24 @@ class ApprovalRequest:
     def kind(self) -> Literal["access", "restore", "restore_checkpoint", "open_url"]: ...
     @property
     def path(self) -> str | None:
-        """What is wanted, resolved; of a checkpoint: its project. None where it is about no path."""
+        """The requested path, resolved; of a checkpoint: its project. None if the request is about no path."""
     @property
     def written(self) -> str | None:
-        """As the command wrote it, where that differs from ``path``."""
+        """The path as the command wrote it, if that differs from ``path``."""
     @property
     def access(self) -> Literal["read", "write", "read+write"] | None: ...
     @property
     def object(self) -> Literal["file", "directory", "new"] | None:
-        """What stands at ``path``; ``"new"`` for nothing yet."""
+        """Kind of ``path``; ``"new"`` if it does not exist yet."""
     @property
     def folder(self) -> str | None:
-        """What the answer ``"directory"`` opens; None where that would be too much."""
+        """The folder that the answer ``"directory"`` opens; None if that would be too much."""
     @property
     def snapshot(self) -> str | None:
         """The snapshot, or the id of the checkpoint, to be restored."""
     @property
     def paths(self) -> list[str]:
-        """What is to be restored; empty means all of it."""
+        """The paths to be restored; empty means all of them."""
     @property
     def url(self) -> str | None:
         """The web address to be opened."""
@@ -1909,7 +1909,7 @@ class ApprovalRequest:
     def pid(self) -> int: ...
     @property
     def reason(self) -> str | None:
-        """Why, in the command's own words, where it gave any."""
+        """The reason given by the command, if any. Untrusted text."""
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
@@ -1919,7 +1919,7 @@ class _ApprovalReply:
 
 @final
 class Denial:
-    """Something the sandbox refused, and what opens it."""
+    """A denial by the sandbox, and what would open it."""
 
     @property
     def kind(self) -> Literal["open", "metadata", "socket", "network", "host", "other"]: ...
@@ -1928,22 +1928,22 @@ class Denial:
         """The path it is about, or None."""
     @property
     def operation(self) -> str:
-        """What was tried, in words."""
+        """Description of the denied operation."""
     @property
     def reason(self) -> str:
-        """Why it was refused, in words."""
+        """Reason of the denial."""
     @property
     def hint(self) -> str | None:
         """The keyword of ``run`` that opens exactly this, or None where none does."""
     @property
     def program(self) -> str | None:
-        """The first program that was refused it, where the supervisor saw it."""
+        """The first program that was denied, if the supervisor saw it."""
     @property
     def count(self) -> int:
-        """How often; 0 where only the command's own words tell of it."""
+        """Number of times; 0 if it is known only from the command's output."""
     @property
     def probe(self) -> bool:
-        """Whether it is something that programs look for at every start, and do without."""
+        """Whether it is an ordinary probe at the start of programs, which they do without."""
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
@@ -1952,17 +1952,17 @@ class SessionChange:
 
     @property
     def path(self) -> str:
-        """Absolute: where it is, or was if it is gone."""
+        """The absolute path where it is, or was if it is gone."""
     @property
     def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed", "renamed"]: ...
     @property
     def renamed_from(self) -> str | None:
-        """Where it was before, if it was renamed."""
+        """The previous path, if it was renamed."""
     @property
     def size_delta(self) -> int: ...
     @property
     def executes_later(self) -> Any:
-        """Why this will run outside the sandbox later (a git hook, a shell's start file), if it will."""
+        """Reason why this will run outside the sandbox later (a git hook, a shell's start file), if it will."""
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
@@ -1974,13 +1974,13 @@ class SessionChanges:
     def __iter__(self) -> Iterator[SessionChange]: ...
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """The number of changes of each kind."""
     def to_dict(self) -> dict[str, Any]: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class SessionReport:
-    """What a run came to."""
+    """Report of a run."""
 
     @property
     def session_id(self) -> str:
@@ -2006,43 +2006,43 @@ class SessionReport:
         """Whether ``cancel``, Ctrl-C or an exception of ``progress`` ended it."""
     @property
     def stdout(self) -> bytes | None:
-        """What it said, with ``capture_output=True``; else None."""
+        """Its standard output, with ``capture_output=True``; else None."""
     @property
     def stderr(self) -> bytes | None:
-        """What it said of errors, with ``capture_output=True``; else None."""
+        """Its standard error, with ``capture_output=True``; else None."""
     @property
     def truncated(self) -> bool:
-        """Whether it said more than ``max_output``."""
+        """Whether its output exceeded ``max_output``."""
     @property
     def changes(self) -> SessionChanges | None:
-        """What it changed, where it was tracked and the final snapshot could be taken; else None."""
+        """The changes of the run, if it was tracked and the final snapshot could be taken; else None."""
     @property
     def coverage(self) -> dict[str, Any] | None:
-        """What the first snapshot holds and does not hold, where the run was tracked."""
+        """The coverage of the baseline, if the run was tracked."""
     @property
     def made_uncovered(self) -> list[dict[str, Any]]:
-        """What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons."""
+        """Examples of paths it created that are in no snapshot, so that a restore leaves them, with the reasons."""
     @property
     def lost(self) -> list[dict[str, Any]]:
-        """What the first snapshot had left out and was gone or changed at the end: no restore brings it back."""
+        """Paths not in the baseline that were gone or changed at the end: no restore brings them back."""
     @property
     def snapshot_count(self) -> int:
-        """How many snapshots were taken."""
+        """Number of snapshots taken."""
     @property
     def denials(self) -> list[Denial]:
-        """What it was refused."""
+        """Denials of the run."""
     @property
     def expansions(self) -> list[dict[str, Any]]:
-        """What it was granted while it ran."""
+        """Grants that were added while it ran."""
     @property
     def asked(self) -> int:
-        """How often somebody was asked."""
+        """Number of approval requests."""
     @property
     def approval_errors(self) -> list[BaseException]:
-        """What ``approve`` raised, or answered that means nothing; these questions were refused."""
+        """Exceptions and invalid answers of ``approve``; these requests were denied."""
     @property
     def network(self) -> dict[str, Any] | None:
-        """What went through the filter, where the network was filtered."""
+        """The network events, if the network was filtered."""
     @property
     def audit_dir(self) -> str | None:
         """The folder of its audit log, or None."""
@@ -2057,38 +2057,38 @@ class SessionReport:
         """The policy it ran under."""
     @property
     def warnings(self) -> list[str]:
-        """What is not as it should be and did not end the run."""
+        """Problems that did not end the run."""
     def explain(self) -> str:
-        """Why it may have failed, for people, as ``nono run`` says it."""
+        """A readable explanation of a failure, as ``nono run`` prints it."""
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values; the fields that ``--diagnostics-json`` has are called as there."""
+        """All values as a plain dict; fields that ``--diagnostics-json`` has too have the same names."""
     def _repr_html_(self) -> str: ...
 
 @final
 class RollbackReport:
-    """What a restore did, or would do."""
+    """Result or plan of a restore."""
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing was done, since that was all that was asked for."""
+        """Whether this is only a plan, and nothing was done."""
     @property
     def ok(self) -> bool:
-        """Whether everything that was asked for was restored: nothing kept, nothing failed, not interrupted."""
+        """Whether everything requested was restored: nothing kept, nothing failed, not interrupted."""
     @property
     def undo_id(self) -> str | None:
         """The id by which this restore can be undone; None where nothing was changed."""
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """What was changed, each with ``path``, ``change_type`` and ``size_delta``."""
+        """The changes, each with ``path``, ``change_type`` and ``size_delta``."""
     @property
     def kept(self) -> list[dict[str, Any]]:
-        """What was left as it is, each with the reason."""
+        """The paths that were kept, each with the reason."""
     @property
     def lost(self) -> list[dict[str, Any]]:
-        """What the snapshot had left out and is gone or changed, each with `how` and the reason."""
+        """Paths that the snapshot does not hold and that are gone or changed, each with ``how`` and the reason."""
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """What could not be restored, each with the error."""
+        """The paths that could not be restored, each with the error."""
     @property
     def interrupted(self) -> bool:
         """Whether it was cut off; ``recover`` completes it."""
@@ -2097,7 +2097,7 @@ class RollbackReport:
 
 @final
 class RollbackSession:
-    """A run that was tracked: what it changed, and the way back.
+    """A tracked run: its changes, and their restore.
 
     Nothing stays open between two calls, and each of them sees the session as it is then.
     """
@@ -2113,25 +2113,25 @@ class RollbackSession:
         """The command, without what may be secret in it."""
     @property
     def started(self) -> str:
-        """When it started, ISO 8601."""
+        """The time it started, ISO 8601."""
     @property
     def status(self) -> Literal["live", "finished", "interrupted"]:
-        """As it was when it was opened."""
+        """The status when it was opened."""
     @property
     def exit_code(self) -> int | None: ...
     @property
     def pinned(self) -> bool:
-        """Whether it is kept whatever room is needed."""
+        """Whether it is protected from pruning."""
     @property
     def dir(self) -> str:
         """The folder that holds it."""
     @property
     def tracked_paths(self) -> list[str]:
-        """What was tracked."""
+        """The tracked paths."""
     def snapshots(self) -> list[dict[str, Any]]:
         """The snapshots that can be compared and restored."""
     def coverage(self, snapshot: int = 0) -> dict[str, Any]:
-        """What a snapshot holds and does not hold."""
+        """The coverage of a snapshot."""
     def changes(
         self,
         paths: Sequence[StrPath] | None = None,
@@ -2152,7 +2152,7 @@ class RollbackSession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> bytes:
-        """The same as a patch for ``git apply``: bytes, since files may hold any."""
+        """The changes as a patch for ``git apply``: bytes, since files may hold any."""
     def restore(
         self,
         paths: Sequence[StrPath] | None = None,
@@ -2163,11 +2163,11 @@ class RollbackSession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RollbackReport:
-        """Put back what was there at a snapshot: all of it, or only ``paths`` (files, folders, globs).
+        """Restore a snapshot: all of it, or only ``paths`` (files, folders, globs).
 
-        What somebody else changed after the session is kept, unless ``conflicts`` says otherwise: ``"merge"`` merges text
-        files (``"merge_with_markers"`` also those that conflict), ``"force"`` restores it, too. Everything that is
-        overwritten is stored first: ``undo`` takes the restore back. With ``dry_run`` nothing is changed.
+        Changes by others after the session are kept, unless ``conflicts`` says otherwise: "merge" merges text files
+        ("merge_with_markers" also those that conflict), "force" overwrites them. Everything that is overwritten is
+        stored first: ``undo`` reverts the restore. With ``dry_run`` nothing is changed.
         """
     def undo(
         self,
@@ -2177,21 +2177,21 @@ class RollbackSession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> RollbackReport:
-        """Take a restore back: the one with this id, or the last one that was not taken back."""
+        """Undo a restore: the one with this id, or the last one that was not undone."""
     def recover(
         self, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> RollbackReport | None:
-        """Complete a restore that was cut off; None where none was."""
+        """Complete an interrupted restore; None if there is none."""
     def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> dict[str, Any]:
         """Recompute everything that is stored, and compare it with what was sealed: ``good``, and ``problems`` if not."""
     def pin(self, pinned: bool = True) -> None:
-        """Keep it whatever room is needed, or no longer."""
+        """Protect it from pruning, or no longer."""
     def to_dict(self) -> dict[str, Any]:
-        """As ``nono rollback list --json`` has it, read anew."""
+        """The data of ``nono rollback list --json``, read anew."""
 
 @final
 class RunningSession:
-    """A session that runs now, started by anybody of this user."""
+    """A running session, started by any process of this user."""
 
     @property
     def session_id(self) -> str: ...
@@ -2202,16 +2202,16 @@ class RunningSession:
         """The process that supervises it."""
     @property
     def started(self) -> str:
-        """When it started, ISO 8601."""
+        """The time it started, ISO 8601."""
     @property
     def command(self) -> list[str]:
         """The command, without what may be secret in it."""
     @property
     def workdir(self) -> str: ...
     def inspect(self) -> dict[str, Any]:
-        """What it is doing, as ``nono inspect --json`` has it."""
+        """Its present state, as in ``nono inspect --json``."""
     def stop(self) -> None:
-        """Have it ended, with everything that it started. Returns when its supervisor has begun to."""
+        """Stop it, with everything that it started. Returns when its supervisor has begun to stop it."""
     def to_dict(self) -> dict[str, Any]: ...
 
 def list_sessions(*, path: StrPath | None = None) -> list[RollbackSession]:
@@ -2243,7 +2243,7 @@ def running_sessions() -> list[RunningSession]:
     """The sessions that run now, newest first."""
 
 def stop_session(session: str) -> RunningSession:
-    """Have a running session ended: its id, a unique beginning of one, its name, or "last"."""
+    """Stop a running session: its id, a unique beginning of one, its name, or "last"."""
 
 def _run(
     command: Sequence[StrPath], keywords: dict[str, Any], progress: Progress | None, cancel: Cancel | None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ._nono_py import Conflicts, Progress, StrPath
 
 Decision = Literal["once", "session", "always", "directory", "deny", "never"]
-"""What ``approve`` may answer, beside True (``"once"``) and False (``"deny"``).
+"""Answers of ``approve``, beside True (``"once"``) and False (``"deny"``).
 
 ``"once"``: this call. ``"session"`` (or ``"always"``): this object, until the run ends. ``"directory"``: its folder
 (``request.folder``) and everything below it. ``"deny"``: the same question is not asked again. ``"never"``: nothing of
@@ -76,7 +76,7 @@ class RunOptions(TypedDict, total=False):
     listen_port: Sequence[int]
     """Listen by TCP on these ports."""
     credential: Sequence[str]
-    """``NAME[=SOURCE]``: put this credential into requests to its service, and give the command a dummy."""
+    """``NAME[=SOURCE]``: insert this credential into requests to its service, and give the command a placeholder."""
     upstream_proxy: str | None
     """Reach hosts through this proxy, ``HOST:PORT``."""
     profile: StrPath | None
@@ -93,15 +93,15 @@ class RunOptions(TypedDict, total=False):
     env_all: bool
     """Pass all variables on, except those that inject code."""
     workdir: StrPath | None
-    """Where the command starts."""
+    """The folder the command starts in."""
     rollback: bool | None
     """Snapshot everything writable before, while and after it runs. None: as the profile says."""
     rollback_exclude: Sequence[str]
     """Leave these out of the snapshots: a name, a part of a path, or a glob on names."""
     rollback_include: Sequence[str]
-    """Take these into the snapshots whatever other rules say."""
+    """Include these in the snapshots whatever other rules say."""
     rollback_all: bool
-    """Take everything: ignored files and build output, too."""
+    """Include everything: ignored files and build output, too."""
     rollback_best_effort: bool
     """Run also where not everything fits into the store; the report names what is not protected."""
     rollback_dest: StrPath | None
@@ -119,7 +119,7 @@ class RunOptions(TypedDict, total=False):
     in ``report.approval_errors``, and a warning says so), an answer that means nothing, no answer in ``approve_timeout``.
     """
     approve_timeout: float | None
-    """How long ``approve`` may take; a call that takes longer is left alone, and the next one may begin beside it."""
+    """Maximum time for ``approve``; a call that takes longer is abandoned, and the next one may begin meanwhile."""
     approve_rules: Sequence[StrPath]
     """Files of rules that answer before ``approve`` does, as ``nono run --approve policy:FILE``."""
     accept_weaker: bool
@@ -135,19 +135,19 @@ class RunOptions(TypedDict, total=False):
     max_memory: int | None
     """End it when all its processes together use this much: exit code 137."""
     max_procs: int | None
-    """At most so many processes and threads."""
+    """Maximum number of processes and threads."""
     max_file_size: int | None
-    """No file grows beyond this."""
+    """Maximum size of a file."""
     name: str | None
     """A name for this session."""
     diagnostics: bool
-    """Listen to its errors, to explain them; True by default."""
+    """Read its standard error, to explain failures; True by default."""
     capture_output: bool
-    """Keep what it says in the report, instead of letting it speak where this process does."""
+    """Capture its output in the report, instead of passing it on to this process's own."""
     stdin: bytes | None
-    """What it can read; None: what this process can."""
+    """Its standard input; None: that of this process."""
     max_output: int | None
-    """How much of each output is kept; the rest is dropped, and ``report.truncated`` says so."""
+    """Maximum size of each captured output; the rest is dropped, and ``report.truncated`` says so."""
     progress: Progress | None
     """Called as ``progress(files, 0)`` while a snapshot is taken."""
     cancel: Cancel | None
@@ -155,7 +155,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def run(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> SessionReport:
-    """Run a command in a sandbox under supervision, as ``nono run`` does, and return what it came to.
+    """Run a command in a sandbox under supervision, as ``nono run`` does, and return its report.
 
         report = nono.run(["make", "test"], allow=["."], rollback=True, capture_output=True)
         if not report.ok:
@@ -186,7 +186,7 @@ def resolve(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> dict[s
 
 
 class Session:
-    """A supervised run as an object: started by ``run()``, and afterwards the way back from what it did.
+    """A supervised run as an object: started by ``run()``, and afterwards able to restore what it changed.
 
         with nono.Session(["agent"], allow=["."], rollback=True) as session:
             report = session.run()
@@ -194,7 +194,7 @@ class Session:
                 session.restore()
 
     As a context manager: an exception in the block after the run puts everything back that the run changed, if it was
-    tracked; what somebody else changed since is kept.
+    tracked; changes by others since then are kept.
     """
 
     def __init__(self, command: Sequence[StrPath], **options: Unpack[RunOptions]) -> None:
@@ -216,7 +216,7 @@ class Session:
 
     @property
     def report(self) -> SessionReport:
-        """What it came to; also after a ``KeyboardInterrupt``."""
+        """The report of the run; also after a ``KeyboardInterrupt``."""
         if self._report is None:
             raise SessionError("this session has not run")
         return self._report
@@ -229,7 +229,7 @@ class Session:
     def rollback(self) -> RollbackSession:
         """The session as it is stored, where the run was tracked."""
         if self.report.changes is None:
-            raise SessionError("this run was not tracked, so there is nothing to go back to: run it with rollback=True")
+            raise SessionError("this run was not tracked, so there is nothing to restore: run it with rollback=True")
         dest = self._options.get("rollback_dest")
         session_id = self.report.session_id
         if dest is None:
@@ -239,21 +239,21 @@ class Session:
         return open_session(os.path.join(os.path.expanduser(dest), session_id))
 
     def changes(self, paths: Sequence[StrPath] | None = None) -> SessionChanges:
-        """What it changed."""
+        """The changes of the run."""
         return self.rollback.changes(paths)
 
     def diff(self, paths: Sequence[StrPath] | None = None) -> bytes:
-        """What it changed, as a patch for ``git apply``."""
+        """The changes as a patch for ``git apply``."""
         return self.rollback.diff(paths)
 
     def restore(
         self, paths: Sequence[StrPath] | None = None, *, conflicts: Conflicts = "keep", dry_run: bool = False
     ) -> RollbackReport:
-        """Put back what was there before it ran: all of it, or only ``paths``."""
+        """Restore the state before it ran: all of it, or only ``paths``."""
         return self.rollback.restore(paths, conflicts=conflicts, dry_run=dry_run)
 
     def undo(self, *, dry_run: bool = False) -> RollbackReport:
-        """Take the last ``restore`` back."""
+        """Undo the last ``restore``."""
         return self.rollback.undo(dry_run=dry_run)
 
     def __enter__(self) -> Session:
@@ -288,7 +288,7 @@ def _checked(
 
 
 def _ask(approve: Approve, request: ApprovalRequest, reply: _ApprovalReply) -> None:
-    """Called by the native half: put a question, without waiting for the answer."""
+    """Called by the native module: start ``approve`` for a request, without waiting for the answer."""
 
     def put() -> None:
         try:

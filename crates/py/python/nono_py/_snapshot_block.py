@@ -17,7 +17,7 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot:
-    """Takes a snapshot at the start of a block, and goes back to it if the block ends by an exception.
+    """Takes a snapshot at the start of a block, and restores it if the block ends by an exception.
 
         with Snapshot("project"):
             rewrite_everything("project")  # raises: the folder is as it was
@@ -68,27 +68,27 @@ class Snapshot:
 
     @property
     def coverage(self) -> Coverage:
-        """What the snapshot holds and does not hold."""
+        """The coverage of the snapshot."""
         return self.manifest.coverage
 
     @property
     def session_dir(self) -> str | None:
-        """Where the snapshot is kept; None before the block, and after it when the folder was temporary and is gone."""
+        """The folder of the snapshot; None before the block, and after it when the folder was temporary and is gone."""
         return self._dir
 
     def changes(self) -> ChangeList:
-        """What changed since the block began, sorted by path."""
+        """The changes since the block began, sorted by path."""
         return self.manager.compute_changes(self.manifest.number)
 
     def restore(self) -> ChangeList:
-        """Go back to the start of the block, and stay in it. Gives what that changed."""
+        """Restore the state at the start of the block, and stay in it. Returns the changes."""
         return self.manager.restore_to(self.manifest.number)
 
     # --- start and end
 
     def _begin(self, cancel: Cancel | None = None) -> None:
         if self._manager is not None:
-            raise SnapshotError("this snapshot is in use already: make one for each block")
+            raise SnapshotError("this snapshot is in use already: create one for each block")
         import errno
         import tempfile
 
@@ -123,7 +123,7 @@ class Snapshot:
         )
 
     def _end(self) -> None:
-        """The block is over, and the snapshot not needed any more."""
+        """End the block, and remove the snapshot."""
         manager, self._manager, self._manifest = self._manager, None, None
         if manager is not None:
             manager.close(settle=self._given is not None)
@@ -145,21 +145,21 @@ class Snapshot:
         self._end()
 
     def _keep(self, failure: BaseException, error: BaseException) -> None:
-        """Going back failed: the snapshot stays, and whoever hears of it is told where."""
+        """Keep the snapshot after a failed restore, and name its folder in the exception."""
         manager, self._manager, self._manifest = self._manager, None, None
         if manager is not None:
             try:
                 manager.close(settle=False)
             except SnapshotError:
-                # What failed before is what has to be told.
+                # The first failure is the one to report.
                 pass
         where = f"the snapshot is kept in {self._dir}"
         if not isinstance(failure, Exception):
-            # Whoever interrupts does not want another exception; Python 3.10 has no place for a note.
+            # An interrupt stays what it is, with a note; Python 3.10 has no notes.
             if hasattr(failure, "add_note"):
                 failure.add_note(f"[nono] not everything was restored; {where}")
             return
-        told = SnapshotError(f"{', '.join(map(repr, self._paths))} could not be restored: {failure}; {where}")
+        told = SnapshotError(f"cannot restore {', '.join(map(repr, self._paths))}: {failure}; {where}")
         told.kind = getattr(failure, "kind", "error")
         told.path = getattr(failure, "path", None)
         told.report = getattr(failure, "report", None)
@@ -181,7 +181,7 @@ class Snapshot:
             await run_in_thread(self._begin)
         except BaseException:
             if self._manager is not None:
-                # It was taken all the same, for nobody.
+                # The snapshot was taken although the block is not entered.
                 await run_in_thread(lambda _: self._end())
             raise
         return self
@@ -191,7 +191,7 @@ class Snapshot:
     ) -> None:
         from .aio import run_in_thread
 
-        # Going back is not given up half-way: a task that is cancelled meanwhile ends after it.
+        # A restore is not stopped half-way: a task that is cancelled meanwhile ends after it.
         await run_in_thread(lambda _: self._leave(error))
 
     def __repr__(self) -> str:

@@ -56,7 +56,7 @@ async def run_in_thread(work: Callable[[Cancel], _T]) -> _T:
         try:
             loop.call_soon_threadsafe(tell, value, error)
         except RuntimeError:
-            # The loop is closed: nobody waits any more.
+            # The loop is closed, so no task waits any more.
             pass
 
     # The pool of asyncio is small and shared: long work in it would keep others waiting.
@@ -67,7 +67,7 @@ async def run_in_thread(work: Callable[[Cancel], _T]) -> _T:
     except asyncio.CancelledError as cancelled:
         cancel.cancel()
         while not outcome.done():
-            # However often it is cancelled: first nothing must be half done.
+            # However often it is cancelled, the work first has to reach a safe point.
             try:
                 await asyncio.wait([outcome])
             except asyncio.CancelledError:
@@ -75,7 +75,7 @@ async def run_in_thread(work: Callable[[Cancel], _T]) -> _T:
         failure = outcome.exception()
         if failure is None or isinstance(failure, Cancelled):
             raise
-        # What went wrong meanwhile is not lost.
+        # The failure of the work is kept as the cause.
         raise cancelled from failure
 
 
@@ -92,13 +92,13 @@ class CheckpointManager:
     def __init__(self, manager: _nono_py.CheckpointManager | StrPath | None = None, **settings: Any) -> None:
         if isinstance(manager, _nono_py.CheckpointManager):
             if settings:
-                raise TypeError("a manager that is there already takes no settings")
+                raise TypeError("an existing manager takes no settings")
             self.manager = manager
         else:
             self.manager = _nono_py.CheckpointManager(manager, **settings)
 
     async def new_turn(self, turn: str | None = None) -> str:
-        """A new turn begins; its name."""
+        """Begin a new turn; returns its name."""
         return await run_in_thread(lambda _: self.manager.new_turn(turn))
 
     async def ensure_checkpoint(
@@ -111,7 +111,7 @@ class CheckpointManager:
         call: str | None = None,
         progress: Progress | None = None,
     ) -> _nono_py.CheckpointResult:
-        """A checkpoint unless this turn has one or nothing changed."""
+        """Take a checkpoint unless this turn has one or nothing changed."""
         return await run_in_thread(
             lambda cancel: self.manager.ensure_checkpoint(
                 dir, reason, turn=turn, tool=tool, call=call, progress=progress, cancel=cancel
@@ -121,7 +121,7 @@ class CheckpointManager:
     async def create(
         self, dir: StrPath, message: str = "by hand", *, turn: str | None = None, progress: Progress | None = None
     ) -> _nono_py.CheckpointResult:
-        """A checkpoint now."""
+        """Take a checkpoint now."""
         return await run_in_thread(
             lambda cancel: self.manager.create(dir, message, turn=turn, progress=progress, cancel=cancel)
         )
@@ -137,7 +137,7 @@ class CheckpointManager:
         call: str | None = None,
         required: bool = False,
     ) -> AsyncIterator[_nono_py.CheckpointCall]:
-        """Around a call of an agent's tool: a checkpoint before, a mark of what it left after."""
+        """Wrap a call of an agent's tool: a checkpoint before, and the state after it recorded."""
         begun = self.manager.call(dir, reason, turn=turn, tool=tool, call=call, required=required)
         try:
             await run_in_thread(lambda _: begun.__enter__())
@@ -151,19 +151,19 @@ class CheckpointManager:
         await run_in_thread(lambda _: begun.__exit__(None, None, None))
 
     async def agent_begins(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
-        """A call begins that needs no checkpoint."""
+        """Begin a call that needs no checkpoint."""
         await run_in_thread(lambda _: self.manager.agent_begins(dir, turn=turn, call=call))
 
     async def agent_left(self, dir: StrPath, *, turn: str | None = None, call: str | None = None) -> None:
-        """A call ended."""
+        """End a call."""
         await run_in_thread(lambda _: self.manager.agent_left(dir, turn=turn, call=call))
 
     async def agent_stopped(self, dir: StrPath, *, turn: str | None = None) -> None:
-        """The agent is done for now."""
+        """End all open calls, because the agent has stopped."""
         await run_in_thread(lambda _: self.manager.agent_stopped(dir, turn=turn))
 
     async def take_notes(self) -> list[_nono_py.CheckpointNote]:
-        """What restores undid and the agent was not told yet."""
+        """Take the notes about restores for the agent."""
         return await run_in_thread(lambda _: self.manager.take_notes())
 
     async def list_checkpoints(self, dir: StrPath, *, progress: Progress | None = None) -> CheckpointList:
@@ -175,7 +175,7 @@ class CheckpointManager:
     async def find(
         self, dir: StrPath, checkpoint: Which | None = None, *, turn: str | None = None
     ) -> _nono_py.Checkpoint:
-        """One checkpoint."""
+        """Find a checkpoint."""
         return await run_in_thread(lambda _: self.manager.find(dir, checkpoint, turn=turn))
 
     async def diff(
@@ -187,7 +187,7 @@ class CheckpointManager:
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> _nono_py.CheckpointDiff:
-        """What changed since a checkpoint."""
+        """The changes since a checkpoint."""
         return await run_in_thread(
             lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
         )
@@ -195,27 +195,27 @@ class CheckpointManager:
     async def plan(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
     ) -> _nono_py.CheckpointPlan:
-        """What ``restore`` with the same arguments would do."""
+        """The plan of ``restore`` with the same arguments."""
         return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
 
     async def restore(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
     ) -> _nono_py.RestoreOutcome:
-        """Put a checkpoint back, by the arguments of ``nono_py.CheckpointManager.restore``; see ``plan`` for a dry run."""
+        """Restore a checkpoint, as ``nono_py.CheckpointManager.restore`` does; see ``plan`` for a dry run."""
         if choice.get("dry_run"):
             raise ValueError("a dry run is plan()")
         return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
 
     async def undo(self, dir: StrPath, *, progress: Progress | None = None) -> _nono_py.RestoreOutcome:
-        """Take the last restore of the project back."""
+        """Undo the last restore of the project."""
         return await run_in_thread(lambda cancel: self.manager.undo(dir, progress=progress, cancel=cancel))
 
     async def status(self) -> _nono_py.CheckpointStatus:
-        """All projects, and what their checkpoints take."""
+        """Status of all projects, with the disk usage of their checkpoints."""
         return await run_in_thread(lambda _: self.manager.status())
 
     async def prune(self, **limits: Any) -> _nono_py.PruneReport:
-        """Remove what is old or too much, by the arguments of ``nono_py.CheckpointManager.prune``."""
+        """Remove old or excess checkpoints, with the arguments of ``nono_py.CheckpointManager.prune``."""
         return await run_in_thread(lambda _: self.manager.prune(**limits))
 
     async def verify(
@@ -225,7 +225,7 @@ class CheckpointManager:
         return await run_in_thread(lambda cancel: self.manager.verify(dir, progress=progress, cancel=cancel))
 
     async def settle(self, dir: StrPath) -> None:
-        """Compress what was taken of a project, and make it survive a loss of power."""
+        """Compress the checkpoints of a project, and make them survive a power loss."""
         await run_in_thread(lambda _: self.manager.settle(dir))
 
 
@@ -240,13 +240,13 @@ class AgentTurns:
         return await run_in_thread(lambda _: self._turns.list_turns(dir))
 
     async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.CheckpointPlan:
-        """What ``undo`` with the same arguments would do."""
+        """The plan of ``undo`` with the same arguments."""
         return await run_in_thread(
             lambda cancel: self._turns.undo(dir, turn, dry_run=True, **choice, cancel=cancel)
         )
 
     async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreOutcome:
-        """Take one turn back, by the arguments of ``nono_py.AgentTurns.undo``; see ``plan`` for a dry run."""
+        """Undo one turn, with the arguments of ``nono_py.AgentTurns.undo``; see ``plan`` for a dry run."""
         if choice.get("dry_run"):
             raise ValueError("a dry run is plan()")
         return await run_in_thread(lambda cancel: self._turns.undo(dir, turn, **choice, cancel=cancel))
@@ -263,7 +263,7 @@ class FileVersions:
         return await run_in_thread(lambda _: self._versions.list_versions(path))
 
     async def read(self, path: StrPath, version: str) -> bytes:
-        """The bytes of a file as they were."""
+        """The bytes of a version of a file."""
         return await run_in_thread(lambda _: self._versions.read(path, version))
 
 
@@ -274,7 +274,7 @@ async def run(command: Sequence[StrPath], **options: Unpack[RunOptions]) -> Sess
     """``nono_py.run``. A cancelled task ends the command (TERM, a moment, KILL), and ends itself once that is gone and the
     last snapshot is taken."""
     if "cancel" in options:
-        raise TypeError("cancel the task instead of giving it a cancel")
+        raise TypeError("cancel the task instead of passing cancel")
 
     def work(cancel: Cancel) -> SessionReport:
         options["cancel"] = cancel

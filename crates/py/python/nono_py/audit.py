@@ -9,7 +9,7 @@
 
 The format is the one of ``nono run`` (SHA-256, scheme ``alpha``), so the readers and ``verify_log`` take a session's folder
 under ``~/.nono/audit`` as well: its log is ``events.ndjson`` there, and has more kinds of events. What is read may have been
-written by anybody: a log, a ledger or a proof that is not what was written is a ``VerificationError``, whatever is in it.
+tampered with: a log, a ledger or a proof that is not what was written is a ``VerificationError``, whatever is in it.
 
 Needs pydantic: ``pip install 'nono-py[audit]'``.
 """

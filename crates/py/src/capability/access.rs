@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// What may be done with a path.
+/// Access that a grant gives on a path.
 ///
 /// READ includes listing and executing; WRITE includes creating, removing and renaming, but not reading back.
 #[pyclass(eq, hash, frozen, from_py_object, module = "nono_py", rename_all = "SCREAMING_SNAKE_CASE")]

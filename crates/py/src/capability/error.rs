@@ -1,4 +1,4 @@
-//! What goes wrong with capabilities, as exceptions.
+//! Errors of capabilities, as exceptions.
 
 use std::path::Path;
 
@@ -39,7 +39,8 @@ pub(super) fn state_error(error: &StateError) -> PyErr {
     }
 }
 
-/// A set that contradicts itself: of the many ways a policy can be refused, only a grant inside a denied path is left.
+/// Exception for a set that contradicts itself: of a policy's errors, only a grant inside a denied path is possible
+/// here.
 pub(crate) fn policy_error(error: &PolicyError) -> PyErr {
     let raise = Raise::new("contradiction", error);
     match error {
@@ -73,7 +74,7 @@ fn refusal_error(refusal: &Refusal) -> PyErr {
         Refusal::Changed { path } => ("changed", Some(path)),
         Refusal::Kernel { .. } => ("kernel", None),
     };
-    // Hints are written for the command; the one about threads is for programs, and has a name here.
+    // Hints are written for the command line; only the one about threads applies to programs.
     let message = match refusal {
         Refusal::Threads { .. } => {
             format!("{refusal}; use sandboxed_exec(), or call apply() before other threads start")

@@ -1,4 +1,4 @@
-//! `FsCapability` and `CapabilitySource`: one grant, and who asked for it.
+//! `FsCapability` and `CapabilitySource`: a grant and its source.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyString};
 use super::access::AccessMode;
 use crate::paths;
 
-/// Who asked for a grant: the user, a group of a policy, or nono itself.
+/// Source of a grant: the user, a group of a policy, or nono itself.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct CapabilitySource(pub(super) nono::CapabilitySource);
@@ -68,13 +68,13 @@ impl FsCapability {
         paths::to_python(py, &self.0.original)
     }
 
-    /// Where it led when it was granted: absolute, without links.
+    /// The path it resolved to when it was granted: absolute, without links.
     #[getter]
     fn resolved<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         paths::to_python(py, &self.0.resolved)
     }
 
-    /// What may be done with it.
+    /// The access it gives.
     #[getter]
     fn access(&self) -> AccessMode {
         self.0.access.into()
@@ -86,7 +86,7 @@ impl FsCapability {
         self.0.is_file
     }
 
-    /// Who asked for it.
+    /// The source that asked for it.
     #[getter]
     fn source(&self) -> CapabilitySource {
         CapabilitySource(self.0.source.clone())

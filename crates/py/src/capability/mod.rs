@@ -1,4 +1,4 @@
-//! What a process may do: grants, questions about them, their JSON, and confining this process.
+//! Capabilities: grants, queries, their JSON, and confining this process.
 
 mod access;
 mod error;

@@ -13,7 +13,7 @@ use super::set::CapabilitySet;
 use crate::error::Raise;
 use crate::paths::{self, PathArg};
 
-/// Answers what a set would allow, as the kernel would. Later changes of the set are not seen.
+/// Queries of a set of capabilities, answered as the kernel would. Later changes of the set are not seen.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct QueryContext {
@@ -28,11 +28,12 @@ impl QueryContext {
         Ok(QueryContext { query })
     }
 
-    /// Whether a path may be used so: a dict with `status` ("allowed" or "denied") and `reason`.
+    /// Whether this access on a path is allowed: a dict with `status` ("allowed" or "denied") and `reason`.
     ///
-    /// Allowed ("granted_path"): `granted_path` and `access` of the grant that decides, the most permissive one. Denied:
-    /// "insufficient_access" with `granted` and `requested`, "path_not_granted", or "path_denied" for what deny_path()
-    /// closed. Links and `..` are followed as the kernel does; a relative path is relative to the working directory.
+    /// Allowed ("granted_path"): `granted_path` and `access` of the grant that decides, the most permissive one.
+    /// Denied: "insufficient_access" with `granted` and `requested`, "path_not_granted", or "path_denied" for what
+    /// deny_path() closed. Links and `..` are followed as the kernel does; a relative path is relative to the working
+    /// directory.
     fn query_path<'py>(
         &self,
         py: Python<'py>,
@@ -40,12 +41,12 @@ impl QueryContext {
         mode: AccessMode,
     ) -> PyResult<Bound<'py, PyDict>> {
         let answer = py.detach(|| {
-            // Only a relative path needs to know, and the folder may be gone.
+            // Only a relative path needs it, and the folder may be gone.
             let cwd = if path.0.is_absolute() { Ok("/".into()) } else { env::current_dir() };
             cwd.map(|cwd| self.query.path(&HostFacts, &cwd, &path.0, mode.into()))
         });
         let answer = answer.map_err(|source| {
-            let message = format!("the working directory cannot be found: {source}");
+            let message = format!("cannot find the working directory: {source}");
             Raise::new("no_cwd", message).about(Path::new(".")).os_error(&source)
         })?;
         let dict = PyDict::new(py);

@@ -14,7 +14,7 @@ use crate::error::Raise;
 use crate::paths::{self, PathArg};
 use crate::proxy::ProxyHandle;
 
-/// What a process may do: granted paths, and the network.
+/// Capabilities of a process: granted paths, and the network.
 ///
 /// Nothing but the granted paths can be reached; the network is open until block_network() or proxy_only() is called.
 /// Each path is resolved once, when it is added, so that a link changed later opens nothing.
@@ -27,7 +27,7 @@ pub(crate) struct CapabilitySet {
 #[derive(Clone, Debug)]
 struct Inner {
     set: nono::CapabilitySet,
-    /// The only way out, where there is one. `set` then has its port.
+    /// The proxy that is the only way to the network, if any. `set` then has its port.
     proxy: Option<Arc<Handle>>,
 }
 
@@ -38,14 +38,14 @@ impl From<nono::CapabilitySet> for CapabilitySet {
 }
 
 impl CapabilitySet {
-    /// The set to enforce, and the proxy that is the only way out, where there is one: then the network of the set is
+    /// The set to enforce, and the proxy that is the only way to the network, if any: then the network of the set is
     /// its port.
     pub(crate) fn to_exec(&self) -> (nono::CapabilitySet, Option<Arc<Handle>>) {
         let inner = self.inner().clone();
         (inner.set, inner.proxy)
     }
 
-    /// Change the set as a whole, or not at all.
+    /// Changes the set as a whole, or not at all.
     pub(crate) fn change<T, E>(
         &self,
         change: impl FnOnce(&mut nono::CapabilitySet) -> Result<T, E>,
@@ -61,7 +61,7 @@ impl CapabilitySet {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A set is replaced as a whole, so that one left by a panic is whole, too.
+        // A set is replaced as a whole, so that it is consistent even after a panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,15 +138,15 @@ impl CapabilitySet {
         added.map_err(|error| Raise::new("platform_rule", error).value_error())
     }
 
-    /// Join what one source asked for on the same path, and drop what adds nothing.
+    /// Join grants of one source on the same path, and drop grants that add nothing.
     ///
-    /// What is enforced stays as it was; no grant says more than its source asked for, nor is spelled otherwise.
+    /// The enforced access stays the same; no grant shows more than its source asked for, or another spelling.
     fn deduplicate(&self) {
         self.inner().set.deduplicate();
     }
 
-    /// Whether a directory grant stands at or above the path, by its letters alone. A path with `..` is covered by
-    /// nothing. QueryContext follows links and asks for a mode.
+    /// Whether a directory grant is at or above the path, compared lexically. A path with `..` is covered by nothing.
+    /// QueryContext follows links and takes a mode.
     fn path_covered(&self, path: PathArg) -> bool {
         self.inner().set.path_covered(&path.0)
     }
@@ -162,7 +162,7 @@ impl CapabilitySet {
         self.inner().set.is_network_blocked()
     }
 
-    /// The set in words, one grant a line.
+    /// A text summary of the set, one grant per line.
     fn summary<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         let inner = self.inner().clone();
         paths::os_str(py, &inner.set.summary_with(&inner.network()))

@@ -7,14 +7,14 @@ use super::error::state_error;
 use super::set::CapabilitySet;
 use crate::paths;
 
-/// A set of capabilities as JSON, to be kept or handed to another process.
+/// A set of capabilities as JSON, to be stored or passed to another process.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SandboxState(nono::SandboxState);
 
 #[pymethods]
 impl SandboxState {
-    /// What a set says now.
+    /// The present state of a set.
     #[staticmethod]
     fn from_caps(caps: &CapabilitySet) -> SandboxState {
         SandboxState(nono::SandboxState::from_caps(&caps.to_exec().0))
@@ -33,7 +33,7 @@ impl SandboxState {
         self.0.to_json().map_err(|error| state_error(&error))
     }
 
-    /// The set again, sources included.
+    /// Rebuild the set, sources included.
     ///
     /// Each grant is the very path it was resolved to, whatever the working directory is now. Raises FileNotFoundError
     /// where that is gone, ValueError where it has become a file, a directory or a link to elsewhere. What deny_path()

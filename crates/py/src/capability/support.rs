@@ -1,4 +1,4 @@
-//! What this machine can enforce, and enforcing it on this process.
+//! Support of this machine for the sandbox, and confining this process.
 
 use nono::Sandbox;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::error::apply_error;
 use super::set::CapabilitySet;
 use crate::guard::guard;
 
-/// What this machine can enforce.
+/// Support of this machine for the sandbox.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SupportInfo {
@@ -18,14 +18,14 @@ pub(crate) struct SupportInfo {
     /// The operating system, as `linux` or `macos`.
     #[pyo3(get)]
     platform: &'static str,
-    /// What the kernel has, in one line; or why nothing can be enforced.
+    /// The kernel's features in one line; or the reason why nothing can be enforced.
     #[pyo3(get)]
     details: String,
 }
 
 #[pymethods]
 impl SupportInfo {
-    /// The same as a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("is_supported", self.is_supported)?;
@@ -45,7 +45,7 @@ fn is_supported() -> bool {
     Sandbox::is_supported()
 }
 
-/// What this machine can enforce, tried for real.
+/// The support of this machine, found by trying it.
 #[pyfunction]
 fn support_info(py: Python<'_>) -> SupportInfo {
     let support = py.detach(Sandbox::support);
@@ -59,12 +59,12 @@ fn support_info(py: Python<'_>) -> SupportInfo {
 /// Confine this process, and everything it starts, to `caps`: at once and for ever. Called again, it restricts further.
 ///
 /// Refused (SandboxError) when the process has other threads, unless the kernel can confine all of them at once
-/// (Landlock V8): call it before threads start, or use sandboxed_exec(), which does not mind threads. Refused also where
-/// the kernel cannot hold what the set says; then nothing was applied.
+/// (Landlock V8): call it before threads start, or use sandboxed_exec(), which does not mind threads. Refused also
+/// where the kernel cannot hold what the set says; then nothing was applied.
 ///
 /// What it cannot do, for want of namespaces: close a path inside a grant (deny_path), open single unix sockets, and
-/// with proxy_only() tell the proxy from others on the same port: connecting to that port is allowed at any address, and
-/// the proxy has to live in another process, or it is confined, too. Files that are open stay open.
+/// with proxy_only() tell the proxy from others on the same port: connecting to that port is allowed at any address,
+/// and the proxy has to live in another process, or it is confined, too. Files that are open stay open.
 #[pyfunction]
 fn apply(caps: &CapabilitySet) -> PyResult<()> {
     let (set, _proxy) = caps.to_exec();

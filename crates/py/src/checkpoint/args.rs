@@ -1,4 +1,4 @@
-//! What callers may write for a checkpoint, for paths, and for who does something.
+//! Arguments: references to checkpoints, paths, patterns, and the origin of a call.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Which {
         if let Ok(text) = object.cast::<PyString>() {
             let text: String = text.extract()?;
             if text.is_empty() {
-                return Err(PyValueError::new_err("an empty text names no checkpoint"));
+                return Err(PyValueError::new_err("empty checkpoint: give its number, id or name"));
             }
             return Ok(Which(Target::Text(text)));
         }
@@ -52,7 +52,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
         let is_one = object.is_instance_of::<PyString>() || object.hasattr("__fspath__")?;
         let all = if is_one { vec![object.extract::<PathArg>()?] } else { many(&object)? };
         if all.is_empty() {
-            return Err(PyValueError::new_err("there is no path in the list; None means all of them"));
+            return Err(PyValueError::new_err("the list of paths is empty; None means all of them"));
         }
         Ok(Paths(all.into_iter().map(PathBuf::from).collect()))
     }
@@ -69,7 +69,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Globs {
         let one = object.is_instance_of::<PyString>();
         let all = if one { vec![object.extract::<String>()?] } else { many(&object)? };
         if all.is_empty() {
-            return Err(PyValueError::new_err("there is no pattern in the list; None means all paths"));
+            return Err(PyValueError::new_err("the list of patterns is empty; None means all paths"));
         }
         Ok(Globs(all))
     }
@@ -101,22 +101,22 @@ pub(super) fn target(which: Option<Which>, turn: Option<String>) -> PyResult<Tar
     match (which, turn) {
         (Some(Which(target)), None) => Ok(target),
         (None, Some(turn)) => Ok(Target::Turn(turn)),
-        (Some(_), Some(_)) => Err(PyValueError::new_err("a checkpoint or a turn, not both")),
-        (None, None) => Err(PyValueError::new_err("which checkpoint? Its number, id or name, or turn=…")),
+        (Some(_), Some(_)) => Err(PyValueError::new_err("give a checkpoint or a turn, not both")),
+        (None, None) => Err(PyValueError::new_err("give a checkpoint: its number, id or name, or turn=…")),
     }
 }
 
 pub(super) fn conflicts(merge: bool, markers: bool, force: bool) -> PyResult<Conflicts> {
     match (merge, markers, force) {
-        (true, _, true) => Err(PyValueError::new_err("merge or force, not both")),
-        (false, true, _) => Err(PyValueError::new_err("conflict_markers goes with merge=True")),
+        (true, _, true) => Err(PyValueError::new_err("give merge or force, not both")),
+        (false, true, _) => Err(PyValueError::new_err("conflict_markers needs merge=True")),
         (false, false, true) => Ok(Conflicts::Force),
         (true, markers, false) => Ok(Conflicts::Merge { markers }),
         (false, false, false) => Ok(Conflicts::Keep),
     }
 }
 
-/// Who does something, as far as the caller says.
+/// Origin of a call, as given by the caller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Who {
     pub(super) agent: Option<String>,
@@ -124,18 +124,18 @@ pub(super) struct Who {
 }
 
 impl Who {
-    /// With what one call says for itself.
+    /// Origin with the details of one call.
     pub(super) fn origin(&self, turn: Option<String>, tool: Option<String>, call: Option<String>) -> Origin {
         let Who { agent, session } = self.clone();
         Origin { agent, session, turn, prompt: None, tool, call, run: None }
     }
 }
 
-/// Absolute, as it is written; what it leads to is the library's business.
+/// Absolute path, without resolving links, which the library does.
 pub(super) fn absolute(path: PathArg) -> PyResult<PathBuf> {
     let PathArg(path) = path;
     if path.as_os_str().is_empty() {
-        return Err(PyValueError::new_err("an empty text is no path"));
+        return Err(PyValueError::new_err("the path is empty"));
     }
     std::path::absolute(&path).map_err(PyErr::from)
 }

@@ -11,13 +11,13 @@ use super::work::{self, Taking};
 use crate::error::{CheckpointError, Raise};
 use crate::long::Watch;
 
-/// A call of an agent's tool: a checkpoint before, and a mark of what the tool left after. Restores nothing by itself.
+/// A call of an agent's tool: a checkpoint before, and the state after it recorded. Restores nothing by itself.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointCall {
     manager: Py<CheckpointManager>,
     taking: Taking,
-    /// No call without protection.
+    /// Whether the call fails without a checkpoint.
     required: bool,
     result: Mutex<Option<Py<CheckpointResult>>>,
 }
@@ -39,7 +39,7 @@ impl CheckpointCall {
 
 #[pymethods]
 impl CheckpointCall {
-    /// What came of the checkpoint before; None until the call began.
+    /// Result of the checkpoint before the call; None until the call began.
     #[getter]
     fn result(&self, py: Python<'_>) -> Option<Py<CheckpointResult>> {
         self.begun(py)
@@ -55,7 +55,7 @@ impl CheckpointCall {
         let this = slf.get();
         if this.begun(py).is_some() {
             return Err(
-                Raise::new("used", "this call began already: make another one").as_a::<CheckpointError>()
+                Raise::new("used", "this call began already: create another one").as_a::<CheckpointError>()
             );
         }
         let result = this.manager.get().ensure(py, &Watch::default(), &this.taking)?;
@@ -75,12 +75,12 @@ impl CheckpointCall {
         traceback: Option<Py<PyAny>>,
     ) -> PyResult<bool> {
         let _ = (exc_value, traceback);
-        // Nobody keeps anything of what is switched off. A checkpoint that failed does not make it less the tool's doing.
+        // With checkpoints off nothing is recorded. After a failed checkpoint the changes are still the tool's.
         if self.begun(py).is_none_or(|result| result.get().is_off()) {
             return Ok(false);
         }
         match self.left(py) {
-            // What the tool raised is what the caller has to know; this is said besides.
+            // The tool's exception is raised; this one is only reported.
             Err(error) if exc_type.is_some() => error.write_unraisable(py, None),
             other => other?,
         }

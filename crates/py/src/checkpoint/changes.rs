@@ -1,4 +1,4 @@
-//! What differs from a checkpoint.
+//! Differences from a checkpoint.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -30,7 +30,7 @@ pub(super) struct CheckpointChange {
 }
 
 impl CheckpointChange {
-    /// Of a plan or an outcome.
+    /// Change of a plan or a result.
     pub(super) fn of(change: &Change) -> CheckpointChange {
         CheckpointChange {
             path: Place(change.path.clone()),
@@ -83,7 +83,7 @@ impl CheckpointChange {
 
 #[pymethods]
 impl CheckpointChange {
-    /// Absolute: where it is, or was if it is gone.
+    /// The absolute path where it is, or was if it is gone.
     #[getter]
     fn path(&self) -> Place {
         self.path.clone()
@@ -101,13 +101,13 @@ impl CheckpointChange {
         self.size_delta
     }
 
-    /// Where the same content stood before.
+    /// The path that had the same content before.
     #[getter]
     fn renamed_from(&self) -> Option<Place> {
         self.renamed_from.clone()
     }
 
-    /// Why it will be executed later without anybody asking for it, if so: a hook of git, a build script.
+    /// Reason why it will be executed later without a request of the user, if so: a git hook, a build script.
     #[getter]
     fn executes_later<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape["executes_later"])
@@ -119,13 +119,13 @@ impl CheckpointChange {
         self.binary
     }
 
-    /// Lines that came; None where there are none to be counted.
+    /// Number of lines added; None if lines are not counted.
     #[getter]
     fn insertions(&self) -> Option<usize> {
         self.lines.map(|(came, _)| came)
     }
 
-    /// Lines that went; None where there are none to be counted.
+    /// Number of lines removed; None if lines are not counted.
     #[getter]
     fn deletions(&self) -> Option<usize> {
         self.lines.map(|(_, went)| went)
@@ -137,7 +137,7 @@ impl CheckpointChange {
         self.patch.as_deref().map(|patch| as_text(py, patch))
     }
 
-    /// As `nono checkpoints diff --json` has it.
+    /// The data of `nono checkpoints diff --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -148,7 +148,7 @@ impl CheckpointChange {
     }
 }
 
-/// What changed since a checkpoint. Its length is the number of paths, and one can go over them.
+/// Changes since a checkpoint: iterable, with the number of paths as its length.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointDiff {
@@ -171,7 +171,7 @@ impl CheckpointDiff {
 
 #[pymethods]
 impl CheckpointDiff {
-    /// What it was compared with.
+    /// The checkpoint it was compared with.
     #[getter]
     fn checkpoint(&self) -> Checkpoint {
         self.checkpoint.clone()
@@ -183,25 +183,25 @@ impl CheckpointDiff {
         self.changes.clone()
     }
 
-    /// How many paths of each `change_type`.
+    /// The number of paths of each `change_type`.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape["counts"])
     }
 
-    /// All of it as one patch for `git apply` and `patch -p1`. Bytes that are no UTF-8 are surrogates.
+    /// The whole diff as one patch for `git apply` and `patch -p1`. Bytes that are not UTF-8 are surrogates.
     #[getter]
     fn patch<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         as_text(py, &self.patch)
     }
 
-    /// The same, as bytes.
+    /// The patch as bytes.
     #[getter]
     fn patch_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.patch)
     }
 
-    /// As `nono checkpoints diff --json` has it.
+    /// The data of `nono checkpoints diff --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -227,7 +227,7 @@ impl CheckpointDiff {
     }
 }
 
-/// Of tables of changes.
+/// Column heads of tables of changes.
 const HEAD: [&str; 4] = ["change", "path", "lines", "bytes"];
 
 pub(super) fn table(changes: &[CheckpointChange]) -> String {

@@ -1,4 +1,4 @@
-//! What the library says went wrong, as exceptions.
+//! Errors of checkpoints, as exceptions.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn about(kind: &'static str, message: impl ToString, path: &Path) -> PyErr {
     Raise::new(kind, message).about(path).as_a::<CheckpointError>()
 }
 
-/// What the system said, where Python has an exception for it.
+/// Error of the system, as Python's own exception where there is one.
 fn system(message: impl ToString, path: &Path, source: &io::Error) -> PyErr {
     match source.kind() {
         io::ErrorKind::NotFound => Raise::new("not_found", message).about(path).os_error(source),
@@ -37,7 +37,7 @@ pub(crate) fn failed(error: &Failed) -> PyErr {
         Failed::Io { path, source } => system(error, path, source),
         Failed::Damaged { path, .. } => about("damaged", error, path),
         Failed::Moved { project } => about("moved", error, project),
-        // Nobody can have checkpoints of what never was.
+        // A path that does not exist cannot have checkpoints.
         Failed::NoProject { path } if path.symlink_metadata().is_err() => Raise::not_found(path, error),
         Failed::NoProject { path } => about("no_project", error, path),
         Failed::NotFound { project, .. } => about("no_such_checkpoint", error, project),
@@ -58,7 +58,7 @@ pub(crate) fn failed(error: &Failed) -> PyErr {
     }
 }
 
-/// Of the engine: what callers can do something about has a kind of its own.
+/// Exception for an error of the engine; errors that callers can handle have a kind of their own.
 fn engine(error: &SnapshotError) -> PyErr {
     match error {
         SnapshotError::Root { path, source } => system(error, path, source),
@@ -86,7 +86,7 @@ pub(super) fn path(error: &PathError) -> PyErr {
     }
 }
 
-/// Of differences shown as text.
+/// Exception for an error of a text diff.
 pub(super) fn rollback(error: &RollbackError) -> PyErr {
     match error {
         RollbackError::Snapshot(error) => engine(error),

@@ -1,4 +1,4 @@
-//! Hooks of agents, and which of their calls are worth a checkpoint.
+//! Hooks of agents, and the calls that need a checkpoint.
 
 use std::path::PathBuf;
 
@@ -24,13 +24,13 @@ pub(super) struct HookStatus {
     /// The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes".
     #[pyo3(get)]
     agent: &'static str,
-    /// Whose settings: "user" or "project".
+    /// The settings it is in: "user" or "project".
     #[pyo3(get)]
     scope: &'static str,
     /// "not installed", "installed", "outdated" or "broken".
     #[pyo3(get)]
     state: &'static str,
-    /// What is the matter, if something is.
+    /// The problem, if there is one.
     #[pyo3(get)]
     why: Option<String>,
     /// The file with the hooks.
@@ -62,7 +62,7 @@ impl From<Status> for HookStatus {
 
 #[pymethods]
 impl HookStatus {
-    /// As `nono hooks status --json` has it.
+    /// The data of `nono hooks status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -72,23 +72,23 @@ impl HookStatus {
     }
 }
 
-/// What was written to put hooks in or take them out, or with `dry_run` would be.
+/// Changes that installed or removed hooks, or with `dry_run` would.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct HookChanges {
     /// The agent.
     #[pyo3(get)]
     agent: &'static str,
-    /// Files, as (path, "create", "edit" or "delete"); none if everything is there already.
+    /// Files, as (path, "create", "edit" or "delete"); empty if nothing has to change.
     #[pyo3(get)]
     changes: Vec<(Place, &'static str)>,
-    /// What a person should know: what is left alone, what the agent wants to be told.
+    /// Notes for the user: what is left alone, what remains to be done in the agent.
     #[pyo3(get)]
     notes: Vec<String>,
     /// Whether they were written.
     #[pyo3(get)]
     applied: bool,
-    /// Copies of files as they were.
+    /// Backups of the files.
     #[pyo3(get)]
     backups: Vec<Place>,
     shape: Value,
@@ -111,7 +111,7 @@ impl HookChanges {
 
 #[pymethods]
 impl HookChanges {
-    /// As `nono hooks install --json` has it.
+    /// The data of `nono hooks install --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -122,7 +122,7 @@ impl HookChanges {
     }
 }
 
-/// Whose settings, and which nono they are to call.
+/// Settings to change, and the nono binary that hooks call.
 #[derive(Clone, Debug)]
 struct Wish {
     project: Option<PathBuf>,
@@ -144,7 +144,7 @@ impl Wish {
         } else {
             let found = py.import("shutil")?.getattr("which")?.call1(("nono",))?;
             let found: Option<PathArg> = found.extract()?;
-            let none = || error::raise("no_nono", "nono is not on the PATH: say where it is, binary=…");
+            let none = || error::raise("no_nono", "nono is not on the PATH: give its path, binary=…");
             absolute(found.ok_or_else(none)?)?
         };
         Ok(Wish { project: project.map(absolute).transpose()?, host, binary })
@@ -225,7 +225,7 @@ fn hooks_install(
     long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_install))
 }
 
-/// Take the hooks out again: the files become what they were.
+/// Remove the hooks: the files become what they were.
 #[pyfunction]
 #[pyo3(signature = (agent, *, project=None, binary=None, dry_run=false, state_dir=None, home=None))]
 fn hooks_remove(

@@ -1,4 +1,4 @@
-//! What the environment says: where nono's state is, and whether this process is inside of a sandbox.
+//! Settings from the environment: the location of nono's state, and whether this process is inside a sandbox.
 
 use std::env;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{args, error};
 use crate::error::Raise;
 use crate::paths::PathArg;
 
-/// Where checkpoints are kept. Inside of a sandbox they are kept by the supervisor, and not from here.
+/// Host for checkpoints. Inside a sandbox the supervisor keeps them, and this fails.
 pub(super) fn host(state_dir: Option<PathArg>, home: Option<PathArg>) -> PyResult<Host> {
     let home = self::home(home)?;
     let state_dir = match state_dir {
@@ -29,11 +29,11 @@ pub(super) fn host(state_dir: Option<PathArg>, home: Option<PathArg>) -> PyResul
 
 /// The home folder.
 pub(super) fn home(home: Option<PathArg>) -> PyResult<PathBuf> {
-    let none = || error::raise("no_home", "HOME is not set: say which folder it is, home=…");
+    let none = || error::raise("no_home", "HOME is not set: give the home folder, home=…");
     home.map_or_else(|| absolute("HOME").ok_or_else(none), args::absolute)
 }
 
-/// Where agents keep their settings. The variables that move them are those of the person whose home this is.
+/// Folders of agents' settings. The variables that move them apply only to the user's own home.
 pub(super) fn places(host: &Host) -> Places {
     let own = absolute("HOME").as_ref() == Some(&host.home);
     let set = |name: &str| absolute(name).filter(|_| own);
@@ -41,7 +41,7 @@ pub(super) fn places(host: &Host) -> Places {
     Places { home: host.home.clone(), moved: moved.collect() }
 }
 
-/// nono's own folder, if it is not where it always is: hooks pass it on.
+/// nono's own folder, if it is not the default one: hooks pass it on.
 pub(super) fn moved(host: &Host) -> Option<PathBuf> {
     Some(host.state_dir.clone()).filter(|dir| *dir != host.home.join(".nono"))
 }
@@ -71,7 +71,7 @@ pub(super) fn config(
     })
 }
 
-/// Make nono's own folder if it is missing, and check that it can be trusted.
+/// Creates nono's own folder if it is missing, and checks that it can be trusted.
 pub(super) fn ensure(host: &Host) -> PyResult<()> {
     nono::state_dir::ensure(&host.state_dir).map_err(|error| error::state_dir(&error))
 }

@@ -1,4 +1,4 @@
-//! The shapes of `--json` as plain Python values: what a machine reads is the same from both.
+//! The JSON of `--json` as plain Python values, so that both interfaces give the same data.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -27,7 +27,7 @@ pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
             list.into_any()
         }
         Value::Object(map) => match bytes(map) {
-            // Bytes that are no text: Python has a way to write them in one.
+            // Bytes that are not UTF-8 become surrogates.
             Some(bytes) => paths::os_str(py, &OsString::from_vec(bytes)).into_any(),
             None => dict(py, map)?.into_any(),
         },
@@ -42,7 +42,7 @@ fn dict<'py>(py: Python<'py>, map: &Map<String, Value>) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
-/// `{"hex": "…"}`, as `JsonText` writes what is no text.
+/// Bytes of `{"hex": "…"}`, as `JsonText` writes text that is not UTF-8.
 fn bytes(map: &Map<String, Value>) -> Option<Vec<u8>> {
     let text = map.get("hex").filter(|_| map.len() == 1)?.as_str()?;
     if text.len() % 2 != 0 {

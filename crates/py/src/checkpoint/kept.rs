@@ -13,12 +13,12 @@ use super::work::{self, Taking};
 use crate::error::{Cancelled, Raise};
 use crate::long::{Live, Watch, long};
 
-/// How often one who waits looks whether it still should.
+/// Interval at which a waiting thread checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Nothing while somebody has it.
+    /// `None` while another thread uses it.
     manager: Mutex<Option<Library>>,
     free: Condvar,
 }
@@ -28,11 +28,11 @@ impl Kept {
         Kept { manager: Mutex::new(Some(manager)), free: Condvar::new() }
     }
 
-    /// Wait for it, and have it for `work`. It is watched as the call is.
+    /// Waits for the manager and runs `work` with it, observed like the call.
     pub(super) fn with<T>(&self, live: &Live, work: impl FnOnce(&mut Library) -> PyResult<T>) -> PyResult<T> {
         let mut manager = self.take(live)?;
         manager.observe(live.clone());
-        // A panic goes on to whoever asked, after the manager is back: it has nothing of an operation's state.
+        // A panic continues to the caller after the manager is put back: it holds no state of an operation.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut manager)));
         manager.observe(());
         *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = Some(manager);
@@ -47,7 +47,7 @@ impl Kept {
                 return Ok(manager);
             }
             if live.is_cancelled() {
-                // The interpreter is not waited for with the lock in hand.
+                // The lock is released before waiting for the interpreter.
                 drop(place);
                 return Err(Raise::new("cancelled", "cancelled").as_a::<Cancelled>());
             }
@@ -61,8 +61,8 @@ impl Kept {
 ///
 /// `state_dir` is nono's own folder (NONO_HOME, or `~/.nono`), which is shared with the command `nono checkpoints`;
 /// `home` the home folder, which is never a project. `agent` and `session` (a conversation of it) say on whose behalf.
-/// The other settings are those of `[checkpoints]` in `config.toml`, and what it says where they are None; `enabled`
-/// is True for whoever makes a manager. One manager may be used by several threads: they wait for each other.
+/// The other settings are those of `[checkpoints]` in `config.toml`, which applies where they are None; `enabled` is
+/// True by default. One manager may be used by several threads: they wait for each other.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointManager {
@@ -73,7 +73,7 @@ pub(super) struct CheckpointManager {
 }
 
 impl CheckpointManager {
-    /// Work of any length.
+    /// Runs work of any length, with progress and cancellation.
     pub(super) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -83,7 +83,7 @@ impl CheckpointManager {
         long(py, watch, |live| self.kept.with(live, |library| work(library, live)))
     }
 
-    /// Work that nobody watches.
+    /// Runs short work without progress or cancellation.
     pub(super) fn quick<T: Send>(
         &self,
         py: Python<'_>,

@@ -90,12 +90,12 @@ impl CheckpointManager {
         json::to_python(py, &serde_json::json!(self.config))
     }
 
-    /// A new turn begins: what an agent does between two messages of a person. There is at most one checkpoint of
-    /// each project in it. Without a name it gets one that no other has; gives the name.
+    /// Begin a new turn: the agent's work between two prompts of the user, with at most one checkpoint of each project.
+    /// Without a name it gets a unique one. Returns the name.
     #[pyo3(signature = (turn=None))]
     fn new_turn(&self, py: Python<'_>, turn: Option<String>) -> PyResult<String> {
         self.quick(py, |library| match turn {
-            Some(turn) if turn.is_empty() => Err(PyValueError::new_err("a turn has a name")),
+            Some(turn) if turn.is_empty() => Err(PyValueError::new_err("the name of the turn is empty")),
             Some(turn) => {
                 library.new_turn(&turn);
                 Ok(library.turn().unwrap_or_default().to_owned())
@@ -116,8 +116,8 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.root_of(&path)).map(|root| Place(root.dir)))
     }
 
-    /// A checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
-    /// changed. Failing is an answer, too. A call of an agent's tool begins with it, which `agent_left` ends.
+    /// Take a checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
+    /// changed. A failure is returned, not raised. It begins a call of an agent's tool, which `agent_left` ends.
     #[pyo3(signature = (dir, reason="checkpoint", *, turn=None, tool=None, call=None,
         progress=None, cancel=None))]
     fn ensure_checkpoint(
@@ -136,7 +136,7 @@ impl CheckpointManager {
         self.ensure(py, &Watch::new(py, progress, cancel)?, &taking)
     }
 
-    /// A checkpoint now, whatever the turn and the setting `enabled` say; skipped only if nothing changed.
+    /// Take a checkpoint now, whatever the turn and the setting `enabled` say; skipped only if nothing changed.
     #[pyo3(signature = (dir, message="by hand", *, turn=None, progress=None, cancel=None))]
     fn create(
         &self,
@@ -152,9 +152,9 @@ impl CheckpointManager {
         self.run(py, &Watch::new(py, progress, cancel)?, |library, _| work::create(library, &taking))
     }
 
-    /// `with manager.call(dir, reason):` around a call of an agent's tool: a checkpoint before, and after it a mark of
-    /// what the tool left, so that a restore can tell that from what people change. Restores nothing by itself. With
-    /// `required`, the call is not begun without a checkpoint.
+    /// `with manager.call(dir, reason):` around a call of an agent's tool: takes a checkpoint before, and records the
+    /// state after it, so that a restore can tell the tool's changes from others. Restores nothing by itself. With
+    /// `required`, the call does not begin without a checkpoint.
     #[pyo3(signature = (dir, reason="checkpoint", *, turn=None, tool=None, call=None,
         required=false))]
     fn call(
@@ -175,7 +175,7 @@ impl CheckpointManager {
         Ok(CheckpointCall::new(slf, taking, required))
     }
 
-    /// A call of an agent's tool begins that needs no checkpoint: what changed until now is not its doing.
+    /// Begin a call of an agent's tool that needs no checkpoint: changes until now are not attributed to it.
     #[pyo3(signature = (dir, *, turn=None, call=None))]
     fn agent_begins(
         &self,
@@ -188,7 +188,7 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.agent_begins(&dir, &origin)))
     }
 
-    /// A call of an agent's tool ended: whatever differs later was changed by somebody else.
+    /// End a call of an agent's tool: later differences are attributed to others.
     #[pyo3(signature = (dir, *, turn=None, call=None))]
     fn agent_left(
         &self,
@@ -201,23 +201,25 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.agent_left(&dir, &origin)))
     }
 
-    /// The agent is done for now: calls of this conversation whose end nobody told are over.
+    /// End all open calls of this conversation, because the agent has stopped.
     #[pyo3(signature = (dir, *, turn=None))]
     fn agent_stopped(&self, py: Python<'_>, dir: PathArg, turn: Option<String>) -> PyResult<()> {
         let (dir, origin) = (absolute(dir)?, self.who.origin(turn, None, None));
         self.quick(py, |library| told(library.agent_stopped(&dir, &origin)))
     }
 
-    /// What restores undid and this conversation of the agent was not told yet. Asked once, it is forgotten.
+    /// Take the notes about restores for this conversation of the agent. Each is returned once.
     fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<CheckpointNote>> {
         let (Some(agent), Some(session)) = (&self.who.agent, &self.who.session) else {
-            return Err(PyValueError::new_err("notes are for an agent and a session: the manager has none"));
+            return Err(PyValueError::new_err(
+                "notes need an agent and a session, which the manager does not have",
+            ));
         };
         let notes = self.quick(py, |library| told(library.take_notes(agent, session)))?;
         Ok(notes.into_iter().map(CheckpointNote::from).collect())
     }
 
-    /// Restores that were cut off, and that this manager completed on the way. Asked once, they are forgotten.
+    /// Take the interrupted restores that this manager completed. Each is returned once.
     fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<CompletedRestore>> {
         let all = self.quick(py, |library| Ok(library.take_completed()))?;
         Ok(all.into_iter().map(CompletedRestore::from).collect())
@@ -239,7 +241,7 @@ impl CheckpointManager {
         class.call1((paths::to_python(py, &project), PyList::new(py, all)?))
     }
 
-    /// One checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn.
+    /// Find a checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn.
     #[pyo3(signature = (dir, checkpoint=None, *, turn=None))]
     fn find(
         &self,
@@ -252,7 +254,7 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.find(&dir, &target)).map(Checkpoint::from))
     }
 
-    /// Which of these paths a checkpoint does not hold although they are there, and why: (path, reason).
+    /// Existing paths among these that a checkpoint does not hold, as (path, reason).
     fn uncovered(
         &self,
         py: Python<'_>,
@@ -270,7 +272,7 @@ impl CheckpointManager {
         Ok(all.into_iter().map(|(path, why)| (Place(path), why)).collect())
     }
 
-    /// What changed since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
+    /// The changes since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
     #[pyo3(signature = (dir, checkpoint, path=None, *, glob=None, progress=None, cancel=None))]
     fn diff(
         &self,
@@ -287,7 +289,7 @@ impl CheckpointManager {
         self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
     }
 
-    /// What `restore` with the same arguments would do.
+    /// The plan of `restore` with the same arguments.
     #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
         force=false, *, conflict_markers=false, progress=None, cancel=None))]
     fn plan(
@@ -311,9 +313,9 @@ impl CheckpointManager {
         self.run(py, &Watch::new(py, progress, cancel)?, |library, _| wanted.plan(library))
     }
 
-    /// Put a checkpoint back: all of it, or these paths and patterns below `dir`. What is there now is captured first,
-    /// and `undo` goes back to that. What people changed after the agent's last write is kept, unless `merge` or
-    /// `force`; a `.git` that is there is left alone, unless `with_git`. With `dry_run`, only the plan.
+    /// Restore a checkpoint: all of it, or these paths and patterns below `dir`. The present state is captured first,
+    /// and `undo` goes back to it. Changes by others after the agent's last write are kept, unless `merge` or `force`;
+    /// an existing `.git` is left alone, unless `with_git`. With `dry_run`, returns only the plan.
     ///
     /// One that is cancelled halfway is completed by the next call on the project.
     #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
@@ -346,7 +348,7 @@ impl CheckpointManager {
         Ok(Bound::new(py, done)?.into_any())
     }
 
-    /// Take the last restore of the project back. What somebody changed after it is kept.
+    /// Undo the last restore of the project. Later changes by others are kept.
     #[pyo3(signature = (dir, dry_run=false, *, progress=None, cancel=None))]
     fn undo<'py>(
         slf: &Bound<'py, Self>,
@@ -365,30 +367,30 @@ impl CheckpointManager {
         Ok(Bound::new(py, done)?.into_any())
     }
 
-    /// Give a checkpoint a name, which also keeps it from being removed by itself; an empty one takes the name away.
+    /// Name a checkpoint, which also protects it from pruning; an empty name removes the name.
     fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Checkpoint> {
         let (dir, Which(target), name) = (absolute(dir)?, checkpoint, name.to_owned());
         self.quick(py, |library| told(library.set_name(&dir, &target, &name)).map(Checkpoint::from))
     }
 
-    /// Keep a checkpoint: it is never removed to make room.
+    /// Pin a checkpoint: it is never removed to free space.
     fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
         self.quick(py, |library| told(library.set_pinned(&dir, &target, true)).map(Checkpoint::from))
     }
 
-    /// Let a pinned checkpoint be removed again when room is needed.
+    /// Unpin a checkpoint: it may be removed again to free space.
     fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
         self.quick(py, |library| told(library.set_pinned(&dir, &target, false)).map(Checkpoint::from))
     }
 
-    /// All projects, and what their checkpoints take.
+    /// Status of all projects, with the disk usage of their checkpoints.
     fn status(&self, py: Python<'_>) -> PyResult<CheckpointStatus> {
         self.quick(py, |library| told(library.status()).map(CheckpointStatus::from))
     }
 
-    /// What checkpoints take on disk, in bytes, counted exactly.
+    /// The disk usage of checkpoints in bytes, counted exactly.
     fn usage(&self, py: Python<'_>) -> PyResult<u64> {
         self.quick(py, |library| told(Usage::new(library.host()).count()))
     }
@@ -412,7 +414,7 @@ impl CheckpointManager {
         })
     }
 
-    /// The same by the settings, at most every `min_interval_hours`; None if it was not due.
+    /// Prune by the settings, at most every `min_interval_hours`; None if it was not due.
     fn auto_prune(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
         let pruned = self.quick(py, |library| told(library.auto_prune()))?;
         Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))
@@ -429,7 +431,7 @@ impl CheckpointManager {
     #[pyo3(signature = (dir=None, *, all=false, dry_run=false))]
     fn clear(&self, py: Python<'_>, dir: Option<PathArg>, all: bool, dry_run: bool) -> PyResult<PruneReport> {
         if dir.is_some() == all {
-            return Err(PyValueError::new_err("clear one project, dir, or all=True"));
+            return Err(PyValueError::new_err("give the dir of one project, or all=True"));
         }
         let dir = dir.map(absolute).transpose()?;
         self.quick(py, |library| {
@@ -443,8 +445,8 @@ impl CheckpointManager {
         self.quick(py, |library| told(library.clear_legacy(dry_run)).map(|all| archives(&all)))
     }
 
-    /// Remove a path and all that it ever held from every checkpoint of its project and from every session that does not
-    /// run. The file itself stays; this cannot be undone.
+    /// Remove a path and all that it ever held from every checkpoint of its project and from every session that does
+    /// not run. The file itself stays; this cannot be undone.
     #[pyo3(signature = (path, *, dry_run=false))]
     fn forget(&self, py: Python<'_>, path: PathArg, dry_run: bool) -> PyResult<ForgetReport> {
         let path = absolute(path)?;
@@ -473,13 +475,13 @@ impl CheckpointManager {
         self.run(py, &watch, |library, _| told(library.verify(dir.as_deref())).map(Into::into))
     }
 
-    /// Compress what was taken of a project, and make it survive a loss of power.
+    /// Compress the checkpoints of a project, and make them survive a power loss.
     fn settle(&self, py: Python<'_>, dir: PathArg) -> PyResult<()> {
         let dir = absolute(dir)?;
         self.quick(py, |library| told(library.settle(&dir)))
     }
 
-    /// Take over the checkpoints that another tool keeps in this folder (Hermes); what it has is left alone.
+    /// Import the checkpoints that another tool keeps in this folder (Hermes); its own data is left alone.
     fn import_checkpoints(&self, py: Python<'_>, dir: PathArg) -> PyResult<ImportReport> {
         let dir = absolute(dir)?;
         self.quick(py, |library| {

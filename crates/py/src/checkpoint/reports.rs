@@ -1,4 +1,4 @@
-//! What there is, what was removed, what was found.
+//! Reports: status, pruning, verification, forgetting, import.
 
 use std::path::PathBuf;
 
@@ -23,13 +23,13 @@ pub(super) struct CheckpointProject {
     hash: String,
     /// The project's folder.
     workdir: Place,
-    /// How many checkpoints it has.
+    /// Number of its checkpoints.
     checkpoints: u64,
-    /// When somebody worked in it last: ISO 8601, UTC.
+    /// Time of the last work in it: ISO 8601, UTC.
     last_touch: String,
     /// "live", or "orphan" if its folder is gone.
     state: &'static str,
-    /// Why the last attempt failed: nothing protects the project since then. None if it is protected.
+    /// Reason why the last checkpoint failed, so that nothing protects the project; None if it is protected.
     unprotected: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl From<ProjectStatus> for CheckpointProject {
 
 #[pymethods]
 impl CheckpointProject {
-    /// As `nono checkpoints status --json` has it.
+    /// The data of `nono checkpoints status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = json!({
             "hash": self.hash,
@@ -67,7 +67,7 @@ impl CheckpointProject {
     }
 }
 
-/// All projects, and what their checkpoints take.
+/// Status of all projects, with the disk usage of their checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointStatus {
@@ -77,13 +77,13 @@ pub(super) struct CheckpointStatus {
     /// nono's own folder.
     #[pyo3(get)]
     base: Place,
-    /// What checkpoints take, with archives of superseded formats.
+    /// Disk usage of checkpoints and archives of superseded formats.
     #[pyo3(get)]
     total_bytes: u64,
-    /// What checkpoints take.
+    /// Disk usage of checkpoints.
     #[pyo3(get)]
     store_bytes: u64,
-    /// What archives of superseded formats take.
+    /// Disk usage of archives of superseded formats.
     #[pyo3(get)]
     legacy_bytes: u64,
     /// Whether `store_bytes` was counted, and nothing was written since; else it is not less than it says.
@@ -98,7 +98,7 @@ pub(super) struct CheckpointStatus {
     /// Folders whose first checkpoint failed, as (path, why, time).
     #[pyo3(get)]
     unprotected: Vec<(Place, String, String)>,
-    /// What cannot be read.
+    /// Projects that cannot be read.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -125,7 +125,7 @@ impl From<Status> for CheckpointStatus {
 
 #[pymethods]
 impl CheckpointStatus {
-    /// As `nono checkpoints status --json` has it.
+    /// The data of `nono checkpoints status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -151,32 +151,32 @@ impl CheckpointStatus {
     }
 }
 
-/// What was removed, or with `dry_run` would be.
+/// Result of pruning, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct PruneReport {
-    /// Nothing was touched.
+    /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
-    /// Projects, and the checkpoints that went.
+    /// Projects, each with the checkpoints that were removed.
     #[pyo3(get)]
     removed: Vec<(Place, Vec<Checkpoint>)>,
-    /// Projects that went with all that was known of them.
+    /// Projects that were removed completely.
     #[pyo3(get)]
     projects_removed: Vec<Place>,
-    /// Archives of superseded formats that went, as (name, bytes).
+    /// Archives of superseded formats that were removed, as (name, bytes).
     #[pyo3(get)]
     legacy: Vec<(String, u64)>,
-    /// What checkpoints took before.
+    /// Disk usage of checkpoints before.
     #[pyo3(get)]
     bytes_before: u64,
-    /// What they take now.
+    /// Disk usage of checkpoints now.
     #[pyo3(get)]
     bytes_after: u64,
-    /// It is still too much: what is left is pinned, named, or the newest of its project.
+    /// Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project.
     #[pyo3(get)]
     over_budget: bool,
-    /// What could not be removed, and why.
+    /// Errors for what could not be removed.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -205,7 +205,7 @@ pub(super) fn archives(all: &[Legacy]) -> Vec<(String, u64)> {
 
 #[pymethods]
 impl PruneReport {
-    /// As `nono checkpoints prune --json` has it.
+    /// The data of `nono checkpoints prune --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -218,29 +218,29 @@ impl PruneReport {
     }
 }
 
-/// What a check of all that checkpoints need found.
+/// Result of verifying checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointVerification {
-    /// Everything is as it was.
+    /// Whether everything is intact.
     #[pyo3(get)]
     good: bool,
-    /// Projects that were looked at.
+    /// Number of projects checked.
     #[pyo3(get)]
     projects: u64,
-    /// Checkpoints that were looked at.
+    /// Number of checkpoints checked.
     #[pyo3(get)]
     checkpoints: u64,
-    /// Contents that were read.
+    /// Number of contents read.
     #[pyo3(get)]
     objects: u64,
-    /// And their bytes.
+    /// Number of bytes read.
     #[pyo3(get)]
     bytes: u64,
     /// Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost).
     #[pyo3(get)]
     lost: Vec<(Place, Checkpoint, Vec<Place>)>,
-    /// What else is wrong.
+    /// Other problems.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
@@ -267,7 +267,7 @@ impl From<Verified> for CheckpointVerification {
 
 #[pymethods]
 impl CheckpointVerification {
-    /// As `nono checkpoints verify --json` has it.
+    /// The data of `nono checkpoints verify --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -279,11 +279,11 @@ impl CheckpointVerification {
     }
 }
 
-/// What forgetting a path removed, or with `dry_run` would.
+/// Result of forgetting a path, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct ForgetReport {
-    /// Nothing was touched.
+    /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
     /// The project's folder.
@@ -292,7 +292,7 @@ pub(super) struct ForgetReport {
     /// The path, absolute.
     #[pyo3(get)]
     path: Place,
-    /// Checkpoints that have it; only told by a dry run.
+    /// Checkpoints that have it; only in a dry run.
     #[pyo3(get)]
     checkpoints: Vec<Checkpoint>,
     /// Checkpoints, and other snapshots of the project, that had it.
@@ -353,7 +353,7 @@ impl ForgetReport {
 
 #[pymethods]
 impl ForgetReport {
-    /// As `nono checkpoints forget --json` has it.
+    /// The data of `nono checkpoints forget --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -364,20 +364,20 @@ impl ForgetReport {
     }
 }
 
-/// What was taken over from another tool, and what was not.
+/// Result of an import from another tool.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct ImportReport {
     /// Folders whose checkpoints were found, with how many are new.
     #[pyo3(get)]
     projects: Vec<(Place, u64)>,
-    /// The ids of the new ones.
+    /// Ids of the imported checkpoints.
     #[pyo3(get)]
     checkpoints: Vec<String>,
-    /// How many were imported before.
+    /// Number of checkpoints that were imported before.
     #[pyo3(get)]
     known: u64,
-    /// What could not be taken, as (what, why).
+    /// Checkpoints that could not be imported, as (what, why).
     #[pyo3(get)]
     skipped: Vec<(String, String)>,
     shape: Value,
@@ -397,7 +397,7 @@ impl From<Imported> for ImportReport {
 
 #[pymethods]
 impl ImportReport {
-    /// As `nono checkpoints import --json` has it.
+    /// The data of `nono checkpoints import --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }

@@ -1,4 +1,4 @@
-//! What a restore would do, and what it did.
+//! Plan and result of a restore.
 
 use nono::checkpoints::{Completed, Note, Outcome, Plan, json as shapes};
 use nono::rollback::Merge;
@@ -16,35 +16,35 @@ fn kept(all: &[Skipped]) -> Vec<(Place, String)> {
     all.iter().map(|one| (Place(one.path.clone()), one.why.to_string())).collect()
 }
 
-/// What a restore would do; nothing was touched.
+/// Plan of a restore; nothing was touched.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointPlan {
     /// The project's folder.
     #[pyo3(get)]
     project: Place,
-    /// What would be put back.
+    /// Changes that would be made.
     #[pyo3(get)]
     changes: Vec<CheckpointChange>,
-    /// What would stay as it is, as (path, reason).
+    /// Paths that would be kept, as (path, reason).
     #[pyo3(get)]
     kept: Vec<(Place, String)>,
-    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
     lost: Vec<(Place, String)>,
-    /// Files that would be merged with what somebody else changed.
+    /// Files that would be merged with changes by others.
     #[pyo3(get)]
     merged: Vec<Place>,
-    /// Turns that would be gone, oldest first.
+    /// Turns that would be undone, oldest first.
     #[pyo3(get)]
     turns_undone: Vec<String>,
-    /// Nothing tells the agent's changes from a person's: all of them would go back.
+    /// Whether the agent's changes cannot be told from others: all of them would be reverted.
     #[pyo3(get)]
     unattributed: bool,
     /// Repositories that differ and would be left alone.
     #[pyo3(get)]
     left_alone: Vec<Place>,
-    /// How many names the checkpoint does not hold, and a restore does not touch.
+    /// Number of paths that the checkpoint does not hold and a restore does not touch.
     #[pyo3(get)]
     not_covered: u64,
     shape: Value,
@@ -69,7 +69,7 @@ impl From<Plan> for CheckpointPlan {
 
 #[pymethods]
 impl CheckpointPlan {
-    /// As `nono checkpoints restore --dry-run --json` has it.
+    /// The data of `nono checkpoints restore --dry-run --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -84,47 +84,47 @@ impl CheckpointPlan {
     }
 }
 
-/// What a restore did, kept and could not do.
+/// Result of a restore: what was done, kept, and failed.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct RestoreOutcome {
     /// The project's folder.
     #[pyo3(get)]
     project: Place,
-    /// What was gone back to; of an undo, what the restore had gone back to.
+    /// The checkpoint that was restored; of an undo, the one that the undone restore had restored.
     #[pyo3(get)]
     checkpoint: Checkpoint,
-    /// What was put back.
+    /// Changes that were made.
     #[pyo3(get)]
     done: Vec<CheckpointChange>,
-    /// What was left as it is, as (path, reason): changed by somebody else, say.
+    /// Paths that were kept, as (path, reason): changed by others, for example.
     #[pyo3(get)]
     kept: Vec<(Place, String)>,
-    /// What could not be put back, as (path, error).
+    /// Paths that could not be restored, as (path, error).
     #[pyo3(get)]
     failed: Vec<(Place, String)>,
-    /// What the checkpoint does not hold and is gone or changed, as (path, what became of it).
+    /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
     lost: Vec<(Place, String)>,
-    /// Files that were merged with what somebody else changed.
+    /// Files that were merged with changes by others.
     #[pyo3(get)]
     merged: Vec<Place>,
-    /// Turns that are gone, oldest first.
+    /// Turns that were undone, oldest first.
     #[pyo3(get)]
     turns_undone: Vec<String>,
-    /// Nothing told the agent's changes from a person's: all of them went back.
+    /// Whether the agent's changes could not be told from others: all of them were reverted.
     #[pyo3(get)]
     unattributed: bool,
     /// Repositories that differ and were left alone.
     #[pyo3(get)]
     left_alone: Vec<Place>,
-    /// How many names the checkpoint does not hold, and the restore did not touch.
+    /// Number of paths that the checkpoint does not hold and the restore did not touch.
     #[pyo3(get)]
     not_covered: u64,
-    /// The id of the restore that `undo()` takes back; None if nothing was changed.
+    /// The id of this restore, which `undo()` reverts; None if nothing was changed.
     #[pyo3(get)]
     undo: Option<String>,
-    /// Why it is not in the audit log; None if it is.
+    /// Reason why it is not in the audit log; None if it is.
     #[pyo3(get)]
     unrecorded: Option<String>,
     shape: Value,
@@ -165,7 +165,7 @@ impl RestoreOutcome {
         self.kept.is_empty() && self.lost.is_empty() && self.failed.is_empty()
     }
 
-    /// As `nono checkpoints restore --json` has it.
+    /// The data of `nono checkpoints restore --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }
@@ -181,7 +181,7 @@ impl RestoreOutcome {
     }
 }
 
-/// For an agent: what a person put back since it was asked last.
+/// Note to an agent about a restore since its last query.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointNote(Note);
@@ -206,13 +206,13 @@ impl CheckpointNote {
         self.0.checkpoint.as_str()
     }
 
-    /// The agent's turns that are gone; with `came_back`, that are there again.
+    /// The agent's turns that were undone; with `came_back`, brought back.
     #[getter]
     fn turns_undone(&self) -> Vec<String> {
         self.0.turns_undone.clone()
     }
 
-    /// What was put back, below the project; not more than a hundred.
+    /// Restored files, relative to the project; at most a hundred.
     #[getter]
     fn files(&self) -> Vec<String> {
         self.0.files.clone()
@@ -224,13 +224,13 @@ impl CheckpointNote {
         &self.0.restore
     }
 
-    /// An undo brought these turns back, after the agent was told that they are gone.
+    /// Whether an undo brought these turns back, after the agent had the note that they are gone.
     #[getter]
     fn came_back(&self) -> bool {
         self.0.came_back
     }
 
-    /// As plain values.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut value = json!(self.0);
         value["project"] = path_shape(&self.0.project);
@@ -243,7 +243,7 @@ impl CheckpointNote {
     }
 }
 
-/// A restore that was cut off, and that a later call on its project completed.
+/// An interrupted restore that a later call on its project completed.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CompletedRestore(Completed);
@@ -268,19 +268,19 @@ impl CompletedRestore {
         self.0.checkpoint.as_str()
     }
 
-    /// How many paths it changed, before it was cut off and now.
+    /// Number of paths changed, before the interruption and now.
     #[getter]
     fn changed(&self) -> usize {
         self.0.changed
     }
 
-    /// What somebody changed meanwhile, and stays: (path, reason).
+    /// Paths that others changed meanwhile, which were kept: (path, reason).
     #[getter]
     fn kept(&self) -> Vec<(Place, String)> {
         kept(&self.0.kept)
     }
 
-    /// As plain values.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Completed { project, checkpoint, changed, kept } = &self.0;
         let value = json!({

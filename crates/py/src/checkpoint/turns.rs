@@ -20,7 +20,8 @@ use crate::paths::PathArg;
 
 type Callback = Option<Py<PyAny>>;
 
-/// Turns of agents in the projects of a `CheckpointManager`: what each did, and taking one back while later ones stay.
+/// Turns of agents in the projects of a `CheckpointManager`: the changes of each, and undo of one turn while later ones
+/// stay.
 #[pyclass(module = "nono_py", frozen)]
 pub(super) struct AgentTurns {
     manager: Py<CheckpointManager>,
@@ -41,8 +42,8 @@ impl AgentTurns {
         values::to_python(py, &all)
     }
 
-    /// Take one turn back: its number in the list, its id or a beginning of it. What came later stays: in the same text file
-    /// it is merged, and what does not merge is kept, unless `force`. With `dry_run`, only the plan.
+    /// Undo one turn: its number in the list, its id or a beginning of it. Later work stays: in the same text file it
+    /// is merged, and a file that does not merge is kept, unless `force`. With `dry_run`, returns only the plan.
     #[pyo3(signature = (dir, turn, paths=None, dry_run=false, *, conflict_markers=false, force=false, progress=None,
         cancel=None))]
     fn undo<'py>(
@@ -85,15 +86,15 @@ impl FileVersions {
         FileVersions { manager }
     }
 
-    /// Every version of a file and whose doing it was, newest first: as `nono log --json` has them.
+    /// Every version of a file with the author of the change, newest first: as `nono log --json` has them.
     fn list_versions<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyAny>> {
         let path = absolute(path)?;
         let all = self.manager.get().quick(py, |library| versions(library, &path))?;
         values::to_python(py, &all)
     }
 
-    /// The bytes of a file as they were: `version` is one of the list (its digest or a beginning of it), a checkpoint, or a
-    /// session, as it was before it.
+    /// The bytes of a file as they were: `version` is one of the list (its digest or a beginning of it), a checkpoint,
+    /// or a session, as it was before it.
     fn read<'py>(&self, py: Python<'py>, path: PathArg, version: String) -> PyResult<Bound<'py, PyBytes>> {
         let path = absolute(path)?;
         let bytes = self.manager.get().quick(py, |library| content(library, &path, &version))?;
@@ -106,14 +107,14 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<FileVersions>()
 }
 
-/// A turn as it is named: a number of the list, or text.
+/// Reference to a turn: a number of the list, or text.
 #[derive(FromPyObject)]
 enum Turn {
     Number(u32),
     Text(String),
 }
 
-/// One turn to take back.
+/// Arguments of undoing one turn.
 struct OneTurn {
     dir: PathBuf,
     turn: Turn,

@@ -1,4 +1,4 @@
-//! Checkpoints, and what came of wanting one.
+//! Checkpoints, and results of taking one.
 
 use std::path::{Path, PathBuf};
 
@@ -41,15 +41,15 @@ pub(super) fn places(paths: &[PathBuf]) -> Vec<Place> {
     paths.iter().cloned().map(Place).collect()
 }
 
-/// What the step after a checkpoint changed: from it to the next one; for the newest, to what the agent left.
+/// Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call.
 #[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(super) struct CheckpointStats {
-    /// Files that differ.
+    /// Number of files that differ.
     files: u64,
-    /// Lines that came.
+    /// Number of lines added.
     insertions: u64,
-    /// Lines that went.
+    /// Number of lines removed.
     deletions: u64,
 }
 
@@ -61,7 +61,7 @@ impl From<Stats> for CheckpointStats {
 
 #[pymethods]
 impl CheckpointStats {
-    /// As `nono checkpoints list --json` has it.
+    /// The data of `nono checkpoints list --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let CheckpointStats { files, insertions, deletions } = self;
         to_python(py, &json!({"files": files, "insertions": insertions, "deletions": deletions}))
@@ -73,14 +73,14 @@ impl CheckpointStats {
     }
 }
 
-/// One state of a project that is kept. Equal to another one of the same id.
+/// A stored state of a project. Checkpoints with the same id are equal.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(super) struct Checkpoint {
     pub(super) value: nono::checkpoints::Checkpoint,
-    /// In the list that it comes from.
+    /// Number in the list that it comes from.
     pub(super) number: Option<usize>,
-    /// In that list: the project was put back to it, and no work began since.
+    /// Whether the project was restored to it and no work began since, according to that list.
     pub(super) here: bool,
 }
 
@@ -103,7 +103,7 @@ impl Checkpoint {
 
 #[pymethods]
 impl Checkpoint {
-    /// Its lasting name: twelve hexadecimal digits.
+    /// Its permanent id: twelve hexadecimal digits.
     #[getter]
     fn id(&self) -> &str {
         self.value.id.as_str()
@@ -115,7 +115,7 @@ impl Checkpoint {
         self.value.id.short()
     }
 
-    /// Whether the project was put back to it, and no work began since; False if it comes from no list.
+    /// Whether the project was restored to it and no work began since; False if it comes from no list.
     #[getter]
     fn here(&self) -> bool {
         self.here
@@ -127,13 +127,13 @@ impl Checkpoint {
         self.number
     }
 
-    /// When it was taken: ISO 8601, UTC.
+    /// The time it was taken: ISO 8601, UTC.
     #[getter]
     fn time(&self) -> &str {
         &self.value.time
     }
 
-    /// What it was taken for, in somebody's words.
+    /// The reason it was taken for. Untrusted text.
     #[getter]
     fn reason(&self) -> &str {
         &self.value.reason
@@ -193,25 +193,25 @@ impl Checkpoint {
         self.value.imported_from.as_deref()
     }
 
-    /// How many files it holds.
+    /// The number of files it holds.
     #[getter]
     fn files(&self) -> u64 {
         self.value.files
     }
 
-    /// How many names it does not hold, and a restore does not touch.
+    /// The number of paths it does not hold and a restore does not touch.
     #[getter]
     fn not_covered(&self) -> u64 {
         self.value.left_out
     }
 
-    /// What the step after it changed; None until a list was asked for.
+    /// The changes after it; None if it comes from no list.
     #[getter]
     fn stats(&self) -> Option<CheckpointStats> {
         self.value.stats.map(CheckpointStats::from)
     }
 
-    /// As `nono checkpoints list --json` has it.
+    /// The data of `nono checkpoints list --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape())
     }
@@ -230,7 +230,7 @@ impl Checkpoint {
     }
 }
 
-/// What came of wanting a checkpoint. A failure is one of the answers: an agent's work goes on.
+/// Result of requesting a checkpoint. A failure is one of them: an agent's work goes on.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(super) struct CheckpointResult {
@@ -258,7 +258,7 @@ impl CheckpointResult {
         match ensured {
             Ensured::Taken { project, checkpoint, coverage } => {
                 result.project = Place(project);
-                // By the names that the project has: there are no others here.
+                // Tracked paths have no other names here.
                 result.coverage = Some(Coverage::new(coverage, &Names::default()));
                 result.checkpoint_id = Some(checkpoint.id.to_string());
                 result.checkpoint = Some(checkpoint.into());
@@ -282,7 +282,7 @@ impl CheckpointResult {
         result
     }
 
-    /// It could not even be tried.
+    /// Result for a checkpoint that could not even be tried.
     pub(super) fn refused(dir: &Path, error: PyErr) -> CheckpointResult {
         let why = error.to_string();
         CheckpointResult {
@@ -296,7 +296,7 @@ impl CheckpointResult {
         }
     }
 
-    /// Checkpoints are not taken at all.
+    /// Whether checkpoints are off.
     pub(super) fn is_off(&self) -> bool {
         self.is("skipped") && self.checkpoint_id.is_none()
     }
@@ -314,19 +314,19 @@ impl CheckpointResult {
         self.shape["result"].as_str().unwrap_or_default()
     }
 
-    /// One was taken now.
+    /// Whether one was taken now.
     #[getter]
     fn taken(&self) -> bool {
         self.is("taken")
     }
 
-    /// There was no need for one; `why` says which.
+    /// Whether none was needed; `why` has the reason.
     #[getter]
     fn skipped(&self) -> bool {
         self.is("skipped")
     }
 
-    /// There is no protection; `why` and `error` say why not.
+    /// Whether it failed, so that there is no protection; `why` and `error` have the reason.
     #[getter]
     fn failed(&self) -> bool {
         self.is("failed")
@@ -368,7 +368,7 @@ impl CheckpointResult {
         self.error.as_ref().map(|error| error.clone_ref(py).into_value(py).into_any())
     }
 
-    /// What the checkpoint holds and does not hold, if one was taken now.
+    /// The coverage of the checkpoint, if one was taken now.
     #[getter]
     fn coverage(&self) -> Option<Coverage> {
         self.coverage.clone()
@@ -379,7 +379,7 @@ impl CheckpointResult {
         self.error.as_ref().map_or(Ok(()), |error| Err(error.clone_ref(py)))
     }
 
-    /// As `nono checkpoints create --json` has it.
+    /// The data of `nono checkpoints create --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.shape)
     }

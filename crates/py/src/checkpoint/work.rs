@@ -1,4 +1,4 @@
-//! What the calls do with the library's manager, from arguments that were checked to values of Python.
+//! Calls of the library's manager, from checked arguments to Python values.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ use super::values::{Checkpoint, CheckpointResult};
 use super::{error, host};
 use crate::error::Raise;
 
-/// An error of the library's, as an exception.
+/// Converts an error of the library to an exception.
 pub(super) fn told<T>(result: Result<T, Failed>) -> PyResult<T> {
     result.map_err(|error| error::failed(&error))
 }
 
-/// What to restore, and how.
+/// Options of a restore.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) dir: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     pub(super) conflicts: Conflicts,
 }
 
-/// Who takes a checkpoint of what.
+/// Arguments of taking a checkpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Taking {
     pub(super) dir: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct Taking {
     pub(super) origin: Origin,
 }
 
-/// A folder that is not there, and in no project either. (A file that is about to be made in one is all right.)
+/// Whether a folder does not exist and is in no project. (A file that is about to be created in a project is fine.)
 fn is_missing(manager: &CheckpointManager, dir: &Path) -> bool {
     let is_known = |root: Root| root.why != Why::Itself;
     dir.symlink_metadata().is_err() && !manager.root_of(dir).is_ok_and(is_known)
@@ -53,13 +53,13 @@ fn exists(manager: &CheckpointManager, dir: &Path) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether nothing is in the way of taking one.
+/// Checks that a checkpoint can be taken.
 fn ready(manager: &CheckpointManager, dir: &Path) -> PyResult<()> {
     exists(manager, dir)?;
     host::ensure(manager.host())
 }
 
-/// A checkpoint that somebody asked for: a failure is an exception.
+/// Takes a checkpoint on request: a failure is an exception.
 pub(super) fn create(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<CheckpointResult> {
     ready(manager, &taking.dir)?;
     match manager.create(&taking.dir, &taking.reason, &taking.origin) {
@@ -68,7 +68,7 @@ pub(super) fn create(manager: &mut CheckpointManager, taking: &Taking) -> PyResu
     }
 }
 
-/// One before a call of an agent's: a failure is an answer, but not an end that was asked for.
+/// Takes a checkpoint before a call of an agent: a failure is a result, except for a cancellation.
 pub(super) fn ensure(
     manager: &mut CheckpointManager,
     taking: &Taking,
@@ -85,7 +85,7 @@ pub(super) fn ensure(
     }
 }
 
-/// The end of such a call. What is no project has nothing that could be marked.
+/// Ends a call of an agent. Outside a project there is nothing to mark.
 pub(super) fn left(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<()> {
     match manager.agent_left(&taking.dir, &taking.origin) {
         Err(Failed::TooBroad { .. }) => Ok(()),
@@ -97,11 +97,11 @@ pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf
     exists(manager, dir)?;
     let root = told(manager.root_of(dir))?;
     let all = match manager.list(&root.dir) {
-        // What is there has no checkpoints yet.
+        // The folder exists and has no checkpoints yet.
         Err(Failed::NoProject { .. }) => Vec::new(),
         other => told(other)?,
     };
-    // A list has to be there in spite of damage.
+    // Damage must not prevent a list.
     let here = manager.here(&root.dir).unwrap_or_default();
     let numbered = |(at, value): (usize, checkpoints::Checkpoint)| {
         let here = here.as_ref() == Some(&value.id);
@@ -137,7 +137,7 @@ pub(super) fn diff(
 }
 
 impl Wanted {
-    /// From here on it is this checkpoint and these paths, whatever comes meanwhile.
+    /// Resolves the target to a fixed checkpoint and fixed paths.
     fn settled(&self, manager: &mut CheckpointManager) -> PyResult<(Target, Choice)> {
         let target = Target::Id(told(manager.find(&self.dir, &self.target))?.id);
         let mut paths = Vec::new();
@@ -165,17 +165,17 @@ impl Wanted {
 pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path) -> PyResult<RestoreOutcome> {
     let author = author(dir, "undo");
     let mut done = told(checkpoints::undo(manager, &author, dir))?;
-    // The way back from an undo is the restore itself.
+    // An undo is reverted by restoring again.
     done.done.undo = None;
     complete(done)
 }
 
-/// Who is on record for it. What else the program is called with is nobody's business.
+/// Author for the audit log: the program's name without its other arguments.
 pub(super) fn author(dir: &Path, what: &str) -> Author {
     Author { command: vec!["nono_py.CheckpointManager".into(), what.into()], workdir: dir.to_owned() }
 }
 
-/// One that was ended halfway is raised as what ended it.
+/// Result of a restore; an interrupted one is raised as an exception.
 pub(super) fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
     if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
@@ -183,7 +183,7 @@ pub(super) fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
     Ok(done.into())
 }
 
-/// The configured limits, with what was asked for instead.
+/// Configured limits, overridden by the arguments.
 pub(super) fn retention(
     manager: &CheckpointManager,
     retention_days: Option<u32>,

@@ -1,4 +1,4 @@
-//! What the environment says, as Python sees it.
+//! Environment of this process, as Python sees it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Environment {
         let temp = own.or_else(|| self.absolute("TMPDIR")).unwrap_or_else(|| "/tmp".into());
         let temp = temp.canonicalize().unwrap_or(temp);
         ExecHost {
-            // One that is gone is an error where it is needed.
+            // A missing one is an error where it is needed.
             cwd: std::env::current_dir().unwrap_or_else(|_| ".".into()),
             path: self.get("PATH").cloned(),
             session_base: temp.join(format!("nono-{}", nono::session::user_id())),

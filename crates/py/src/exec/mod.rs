@@ -1,4 +1,4 @@
-//! `sandboxed_exec` and what it gives.
+//! `sandboxed_exec` and its result.
 
 mod error;
 pub(crate) mod host;
@@ -18,14 +18,14 @@ use crate::many::{many, some_many};
 use crate::paths::PathArg;
 use error::exec_error;
 
-/// What a command said, and how it ended.
+/// Output of a command, and how it ended.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct ExecResult {
-    /// What it wrote to its standard output.
+    /// Its standard output.
     #[pyo3(get)]
     stdout: Py<PyBytes>,
-    /// What it wrote to its standard error; or, after ``nono:``, why it was not run.
+    /// Its standard error; or, after ``nono:``, the reason why it was not run.
     #[pyo3(get)]
     stderr: Py<PyBytes>,
     /// Its own code; ``-n`` after signal n; 124 when its time ran out; 126 when the sandbox or the working folder could
@@ -95,7 +95,7 @@ fn sandboxed_exec(
     cancel: Option<&Bound<'_, Cancel>>,
 ) -> PyResult<ExecResult> {
     let here = host::Environment::read(py)?;
-    // An empty command is told before a wrong time.
+    // An empty command is reported before a wrong timeout.
     let timeout = timeout_secs.filter(|_| !command.is_empty()).map(exec::seconds).transpose();
     let timeout = timeout.map_err(|error| exec_error(&error))?.flatten();
     let (set, proxy) = caps.get().to_exec();

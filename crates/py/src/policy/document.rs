@@ -25,7 +25,7 @@ impl From<PolicyDocument> for Policy {
     }
 }
 
-/// The home and temporary folders are those of the environment now.
+/// Host of a document, with the home and temporary folders of the present environment.
 fn place() -> Place {
     let folder = |name| env::var_os(name).map(Into::into);
     Place { home: folder("HOME"), tmpdir: folder("TMPDIR"), platform: env::consts::OS.to_owned() }
@@ -38,7 +38,7 @@ impl Policy {
         self.document.groups.keys().map(String::as_str).collect()
     }
 
-    /// What a group is for; None where there is no such group.
+    /// The description of a group; None if there is no such group.
     fn group_description(&self, name: &str) -> Option<&str> {
         self.document.groups.get(name).map(|group| group.description.as_str())
     }
@@ -59,7 +59,7 @@ impl Policy {
         resolved.map(ResolvedPolicy).map_err(|error| document_error(&error))
     }
 
-    /// What these groups deny: each path as written, with `~` and variables expanded, and where it leads.
+    /// The paths that these groups deny: each with `~` and variables expanded, and where it leads.
     fn resolve_deny_paths<'py>(
         &self,
         py: Python<'py>,
@@ -88,7 +88,7 @@ impl Policy {
         self.document.check_exclusions(&excluded_groups).map_err(|error| document_error(&error))
     }
 
-    /// The document as plain dicts and lists, without what has its default.
+    /// The document as plain dicts and lists, without default values.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = self.document.to_json().map_err(|error| document_error(&error))?;
         py.import("json")?.call_method1("loads", (text,))
@@ -99,7 +99,7 @@ impl Policy {
     }
 }
 
-/// What groups of a policy came to.
+/// Result of resolving groups of a policy.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct ResolvedPolicy(ResolvedDocument);
@@ -118,13 +118,13 @@ impl ResolvedPolicy {
         self.0.needs_unlink_overrides
     }
 
-    /// What they deny: each path as written, and where it leads. Nothing enforces it but validate_deny_overlaps().
+    /// The denied paths: each as written, and where it leads. Only validate_deny_overlaps() enforces them.
     #[getter]
     fn deny_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         self.0.deny_paths.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
-    /// The same as a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("names", self.names())?;

@@ -1,4 +1,4 @@
-//! What goes wrong with documents, as exceptions.
+//! Errors of policy documents, as exceptions.
 
 use nono::document::DocumentError;
 use pyo3::prelude::*;

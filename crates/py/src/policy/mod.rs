@@ -28,8 +28,9 @@ fn load_policy(json: &str) -> PyResult<Policy> {
 
 /// nono's own policy as a document.
 ///
-/// It is made from what `nono run` uses, for the folders of this user (`XDG_CONFIG_HOME` and the like). What is protected
-/// there is a group `deny_<name>` here; `deny_credentials` is all of them that hold keys, tokens and passwords.
+/// It is made from what `nono run` uses, for the folders of this user (`XDG_CONFIG_HOME` and the like). What is
+/// protected there is a group `deny_<name>` here; `deny_credentials` is all of them that hold keys, tokens and
+/// passwords.
 #[pyfunction]
 fn load_embedded_policy() -> Policy {
     embedded(&host()).into()
@@ -62,7 +63,7 @@ fn apply_unlink_overrides(caps: &CapabilitySet) {
     let _ = caps;
 }
 
-/// What the embedded policy has to know of the caller's environment.
+/// Host for the embedded policy, from the caller's environment.
 fn host() -> HostContext {
     let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     HostContext {

@@ -1,4 +1,4 @@
-//! What a document says about the network, as a `ProxyConfig`.
+//! Network rules of a document, as a `ProxyConfig`.
 //!
 //! Made by the constructors Python has, so that a configuration from a document is checked like any other.
 

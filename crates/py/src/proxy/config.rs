@@ -1,4 +1,4 @@
-//! What a proxy is told: `ProxyConfig` and its parts.
+//! Configuration of a proxy: `ProxyConfig` and its parts.
 
 use nono::network::UpstreamProxy;
 use nono::proxy::{self as engine, Injection};
@@ -9,7 +9,7 @@ use super::error::config_error;
 use crate::many::{Many, many, some_many};
 use crate::paths::{self, PathArg};
 
-/// How a secret goes into a request.
+/// Ways to insert a secret into a request.
 #[pyclass(eq, hash, frozen, from_py_object, module = "nono_py", rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum InjectMode {
@@ -51,13 +51,13 @@ impl From<Injection> for InjectMode {
 
 /// A service behind the proxy: `http://127.0.0.1:<port>/<prefix>/…` leads to `upstream`.
 ///
-/// `credential_key` says where its secret is: the name of an environment variable (or of an entry of the service `nono` in
-/// the keyring), `env://NAME`, `file:///path`, or `keyring://service/account`. A program shows the proxy's token where the
-/// secret goes (`inject_mode`), and never sees the secret: answers are searched for it, and it is replaced there. With
-/// BASIC_AUTH the secret is `user:password`. With URL_PATH `path_pattern` has `{}` where the token stands, and
-/// `path_replacement` (the same, if None) where the secret goes. With `endpoint_rules` only these methods (`*`: any) and
-/// paths below `upstream` are let through; `*` stays within a segment, `**` does not. Nothing is checked before
-/// `start_proxy`.
+/// `credential_key` says where its secret is: the name of an environment variable (or of an entry of the service `nono`
+/// in the keyring), `env://NAME`, `file:///path`, or `keyring://service/account`. A program shows the proxy's token
+/// where the secret goes (`inject_mode`), and never sees the secret: answers are searched for it, and it is replaced
+/// there. With BASIC_AUTH the secret is `user:password`. With URL_PATH `path_pattern` has `{}` where the token stands,
+/// and `path_replacement` (the same, if None) where the secret goes. With `endpoint_rules` only these methods (`*`:
+/// any) and paths below `upstream` are let through; `*` stays within a segment, `**` does not. Nothing is checked
+/// before `start_proxy`.
 #[pyclass(frozen, from_py_object, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct RouteConfig {
@@ -116,19 +116,19 @@ impl RouteConfig {
         &self.inner.prefix
     }
 
-    /// Where requests go.
+    /// The URL that requests go to.
     #[getter]
     fn upstream(&self) -> &str {
         &self.inner.upstream
     }
 
-    /// Where the secret is, not the secret.
+    /// The source of the secret, not the secret.
     #[getter]
     fn credential_key(&self) -> Option<&str> {
         self.inner.credential_key.as_deref()
     }
 
-    /// Where the secret goes.
+    /// The part of a request that carries the secret.
     #[getter]
     fn inject_mode(&self) -> InjectMode {
         self.inner.inject_mode.into()
@@ -140,19 +140,19 @@ impl RouteConfig {
         &self.inner.inject_header
     }
 
-    /// How the secret is written; `{}` is the secret.
+    /// The format of the secret; `{}` is the secret.
     #[getter]
     fn credential_format(&self) -> Option<&str> {
         self.inner.credential_format.as_deref()
     }
 
-    /// With URL_PATH: where the token stands.
+    /// With URL_PATH: the path pattern with `{}` for the token.
     #[getter]
     fn path_pattern(&self) -> Option<&str> {
         self.inner.path_pattern.as_deref()
     }
 
-    /// With URL_PATH: where the secret goes.
+    /// With URL_PATH: the path replacement with `{}` for the secret.
     #[getter]
     fn path_replacement(&self) -> Option<&str> {
         self.inner.path_replacement.as_deref()
@@ -176,13 +176,13 @@ impl RouteConfig {
         self.inner.endpoint_rules.clone()
     }
 
-    /// A PEM file of authorities to believe for the upstream, beside the system's.
+    /// A PEM file of authorities to trust for the upstream, beside the system's.
     #[getter]
     fn tls_ca<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         self.inner.tls_ca.as_deref().map(|path| paths::to_python(py, path))
     }
 
-    /// A PEM file with the certificate that the upstream is shown.
+    /// A PEM file with the client certificate for the upstream.
     #[getter]
     fn tls_client_cert<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         self.inner.tls_client_cert.as_deref().map(|path| paths::to_python(py, path))
@@ -194,7 +194,7 @@ impl RouteConfig {
         self.inner.tls_client_key.as_deref().map(|path| paths::to_python(py, path))
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("prefix", self.prefix())?;
@@ -221,10 +221,10 @@ impl RouteConfig {
     }
 }
 
-/// Another proxy on the way out: `host:port`, or `http://user:password@host:port`.
+/// An upstream proxy: `host:port`, or `http://user:password@host:port`.
 ///
-/// `bypass_hosts` (`host`, `*.host`, each perhaps with `:port`) are reached directly, as is this machine. Raises ValueError
-/// for anything else.
+/// `bypass_hosts` (`host`, `*.host`, each perhaps with `:port`) are reached directly, as is this machine. Raises
+/// ValueError for anything else.
 #[pyclass(frozen, from_py_object, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalProxyConfig {
@@ -246,19 +246,19 @@ impl ExternalProxyConfig {
         Ok(ExternalProxyConfig { inner, address, bypass_hosts })
     }
 
-    /// As it was given.
+    /// The address as it was given.
     #[getter]
     fn address(&self) -> &str {
         &self.address
     }
 
-    /// What is reached directly.
+    /// The hosts that are reached directly.
     #[getter]
     fn bypass_hosts(&self) -> Vec<String> {
         self.bypass_hosts.clone()
     }
 
-    /// All of it as plain values, without a password.
+    /// All values as a plain dict, without a password.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("address", self.shown())?;
@@ -272,7 +272,7 @@ impl ExternalProxyConfig {
 }
 
 impl ExternalProxyConfig {
-    /// Without the user's name and password.
+    /// Address without the user's name and password.
     fn shown(&self) -> String {
         match self.inner.authorization {
             Some(_) => format!("***@{}:{}", self.inner.host, self.inner.port),
@@ -304,13 +304,13 @@ impl Pems {
 /// A proxy that lets programs reach only these hosts: `host`, `*.host` (what is below it), addresses, each perhaps with
 /// `:port`; and the upstreams of its routes.
 ///
-/// With `allow_all_hosts` every host is open, this machine and its neighbours too. Link-local addresses and those where a
-/// cloud hands out credentials are always closed; otherwise a name that leads to a private address is closed unless the
-/// address itself is listed. `bind_addr` is loopback by default: on another address whoever reaches it can try the token.
-/// With `intercept_ca_dir` tunnels to the routes' upstreams are looked into, so that keys and rules work there too: a
-/// bundle of certificates is written into that folder, and `env_vars()` points to it; without it such tunnels are refused,
-/// and programs go by the routes' prefixes. `intercept_parent_ca_pems` (PEM, str or bytes) is believed in place of the
-/// system's authorities. Raises ValueError for what cannot be meant.
+/// With `allow_all_hosts` every host is open, this machine and its neighbours too. Link-local addresses and those where
+/// a cloud hands out credentials are always closed; otherwise a name that leads to a private address is closed unless
+/// the address itself is listed. `bind_addr` is loopback by default: on another address any host that reaches it can
+/// try the token. With `intercept_ca_dir` tunnels to the routes' upstreams are looked into, so that keys and rules work
+/// there too: a bundle of certificates is written into that folder, and `env_vars()` points to it; without it such
+/// tunnels are refused, and programs go by the routes' prefixes. `intercept_parent_ca_pems` (PEM, str or bytes) is
+/// believed in place of the system's authorities. Raises ValueError for what cannot be meant.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct ProxyConfig {
@@ -368,7 +368,7 @@ impl ProxyConfig {
         self.inner.bind_port
     }
 
-    /// As they were given, without those of the routes.
+    /// The allowed hosts as given, without those of the routes.
     #[getter]
     fn allowed_hosts(&self) -> Vec<String> {
         self.allowed_hosts.clone()
@@ -386,13 +386,13 @@ impl ProxyConfig {
         self.routes.clone()
     }
 
-    /// How many connections there may be at once.
+    /// The maximum number of concurrent connections.
     #[getter]
     fn max_connections(&self) -> usize {
         self.inner.max_connections
     }
 
-    /// All of it as plain values, but for the certificates.
+    /// All values as a plain dict, without the certificates.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("allowed_hosts", self.allowed_hosts())?;

@@ -1,4 +1,4 @@
-//! The proxy's errors as exceptions.
+//! Errors of the proxy, as exceptions.
 
 use nono::helper::CertificatesError;
 use nono::proxy::{ProxyConfigError, ProxyError as Error, StartError};

@@ -13,8 +13,8 @@ use crate::paths;
 
 /// A running proxy, from `start_proxy`.
 ///
-/// It ends with `shutdown()`, with the `with` block it was entered in, or with the last reference to it. It is a thread of
-/// this process: a process forked from this one has no proxy.
+/// It ends with `shutdown()`, with the `with` block it was entered in, or with the last reference to it. It is a thread
+/// of this process: a process forked from this one has no proxy.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct ProxyHandle {
@@ -23,25 +23,25 @@ pub(crate) struct ProxyHandle {
 
 #[pymethods]
 impl ProxyHandle {
-    /// Where it listens.
+    /// The port it listens on.
     #[getter]
     pub(crate) fn port(&self) -> u16 {
         self.running.handle().port()
     }
 
-    /// How programs find the proxy: HTTP_PROXY and its kin, the token, and where tunnels are looked into the certificates
-    /// to believe.
+    /// How programs find the proxy: HTTP_PROXY and its kin, the token, and where tunnels are looked into the
+    /// certificates to believe.
     fn env_vars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         dict(py, self.running.env_vars())
     }
 
-    /// Where programs find the routes (`<PREFIX>_BASE_URL`), and the token in place of each key that could be had.
+    /// Variables for the routes (`<PREFIX>_BASE_URL`), and the token in place of each available key.
     fn credential_env_vars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         dict(py, self.running.credential_env_vars())
     }
 
-    /// Both of the above after `extra_env`, for `sandboxed_exec`: sorted by name, the proxy's own win. Raises ValueError
-    /// for a variable that no command gets.
+    /// Both of the above after `extra_env`, for `sandboxed_exec`: sorted by name, the proxy's own win. Raises
+    /// ValueError for a variable that no command gets.
     #[pyo3(signature = (extra_env=None))]
     fn sandbox_env<'py>(
         &self,
@@ -53,13 +53,13 @@ impl ProxyHandle {
         Ok(env.iter().map(|(name, value)| (paths::os_str(py, name), paths::os_str(py, value))).collect())
     }
 
-    /// What happened since the last time, as dicts: at most the last 4096.
+    /// The events since the last call, as dicts: at most the last 4096.
     fn drain_audit_events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let events = py.detach(|| self.running.drain());
         events.iter().map(|event| event_dict(py, event)).collect()
     }
 
-    /// End everything that is open. The second time nothing happens; events can be drained afterwards.
+    /// End all connections. A second call does nothing; events can be drained afterwards.
     fn shutdown(&self, py: Python<'_>) {
         let handle = self.running.handle();
         py.detach(|| handle.shutdown());

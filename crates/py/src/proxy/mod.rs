@@ -14,15 +14,15 @@ pub(crate) use handle::ProxyHandle;
 
 /// Start a proxy in a thread of this process, and serve until `shutdown()`.
 ///
-/// The secrets of its routes are fetched now; one that cannot be had closes its route only (503). Raises ProxyError where
-/// nothing can listen or a route makes no sense, FileNotFoundError or PermissionError for a file that cannot be read.
-/// This process holds the secrets and the connections: `run()` and `Session` put theirs into a confined process.
+/// The secrets of its routes are fetched now; one that cannot be had closes its route only (503). Raises ProxyError
+/// where nothing can listen or a route makes no sense, FileNotFoundError or PermissionError for a file that cannot be
+/// read. This process holds the secrets and the connections: `run()` and `Session` put theirs into a confined process.
 #[pyfunction]
 fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> PyResult<ProxyHandle> {
     let config = config.get().inner.clone();
     let around = Surroundings {
         env: Environment::read(py)?.variables,
-        // Only the keyring's program is run there; one that is gone is as good as any.
+        // Only the keyring's program runs there, so any folder will do.
         cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
     };
     let running = long(py, &Watch::default(), |_| {

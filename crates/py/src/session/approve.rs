@@ -1,8 +1,8 @@
-//! A Python callable that answers what a command asks for while it runs.
+//! A Python callable as the approver of a command's requests.
 //!
-//! Each question is put to it in a thread of Python's own, while the mediator's thread waits for the answer without the
-//! interpreter: whoever takes too long, or is asked by a program that has ended, is not waited for. Whatever is not a clear
-//! yes is a no: an exception, an answer that means nothing, none in time.
+//! Each request is passed to it in a separate Python thread, while the mediator's thread waits for the decision without
+//! the interpreter: a callable that takes too long, or whose requesting program has ended, is not waited for.
+//! Everything but a clear yes denies: an exception, an invalid answer, no answer in time.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,12 +19,12 @@ use pyo3::types::{PyBool, PyDict, PyString};
 use crate::long::Live;
 use crate::paths;
 
-/// How often it is looked whether anybody still waits.
+/// Interval at which the waiting thread checks whether the request is still open.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a command wants beyond its grants.
+/// Request of a command for access beyond its grants.
 ///
-/// `path` is without links, and is what a yes opens; `reason` and `program` are the command's own words.
+/// `path` is without links, and is what a yes opens; `reason` and `program` are untrusted text of the command.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct ApprovalRequest {
@@ -50,7 +50,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What is wanted, resolved; of a checkpoint: its project. None where it is about no path.
+    /// The requested path, resolved; of a checkpoint: its project. None if the request is about no path.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -61,7 +61,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// As the command wrote it, where that differs from `path`.
+    /// The path as the command wrote it, if that differs from `path`.
     #[getter]
     fn written<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -79,7 +79,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What stands at `path`: "file", "directory", or "new" for nothing yet.
+    /// Kind of `path`: "file", "directory", or "new" if it does not exist yet.
     #[getter]
     fn object(&self) -> Option<&'static str> {
         match &self.question.subject {
@@ -92,7 +92,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What the answer "directory" opens; None where that would be too much.
+    /// The folder that the answer "directory" opens; None if that would be too much.
     #[getter]
     fn folder<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.question.subject {
@@ -111,7 +111,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What is to be restored; empty means all of it.
+    /// The paths to be restored; empty means all of them.
     #[getter]
     fn paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         let all: &[PathBuf] = match &self.question.subject {
@@ -142,13 +142,13 @@ impl ApprovalRequest {
         self.question.asker.pid
     }
 
-    /// Why, in the command's own words, where it gave any.
+    /// The reason given by the command, if any. Untrusted text.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.question.reason.as_deref()
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("id", self.id())?;
@@ -180,7 +180,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Where the answer goes; the first one counts.
+/// Receiver of the answer; the first one counts.
 #[pyclass(frozen, name = "_ApprovalReply", module = "nono_py._nono_py")]
 #[derive(Debug)]
 pub(crate) struct ApprovalReply {
@@ -190,7 +190,7 @@ pub(crate) struct ApprovalReply {
 impl ApprovalReply {
     fn say(&self, verdict: PyResult<Verdict>) {
         let to = self.to.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Nobody waits any more: the answer came too late, and the question was refused.
+        // If the receiver is gone, the answer came too late and the request was denied.
         let _ = to.map(|to| to.send(verdict));
     }
 }
@@ -206,7 +206,7 @@ impl ApprovalReply {
     }
 }
 
-/// What an answer means.
+/// Decision that an answer stands for.
 fn verdict(said: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     if let Ok(yes) = said.cast::<PyBool>() {
         return Ok(if yes.is_true() { Verdict::Allow(Scope::Once) } else { Verdict::Deny });
@@ -226,10 +226,10 @@ fn verdict(said: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     }
 }
 
-/// What went wrong in a callable: the questions were refused, and whoever started the run hears of it.
+/// Exceptions of a callable: its requests were denied, and the report of the run has them.
 pub(super) type Failures = Arc<Mutex<Vec<PyErr>>>;
 
-/// Asks a callable.
+/// Approver that calls a Python callable.
 pub(super) struct Callable {
     pub(super) approve: Py<PyAny>,
     pub(super) patience: Option<Duration>,
@@ -238,7 +238,7 @@ pub(super) struct Callable {
 }
 
 impl Callable {
-    /// In a thread that ends with its answer; the interpreter does not wait for it at its own end.
+    /// Calls the callable in a daemon thread, for which the interpreter does not wait at its end.
     fn put(&self, question: &Question) -> PyResult<Receiver<PyResult<Verdict>>> {
         let (to, from) = channel();
         Python::attach(|py| {

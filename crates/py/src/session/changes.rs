@@ -1,4 +1,4 @@
-//! What a session changed.
+//! Changes of a session.
 
 use nono::rollback::{ChangeSet, Item, ItemKind};
 use pyo3::exceptions::PyIndexError;
@@ -27,7 +27,7 @@ fn kind(item: &Item) -> &'static str {
 
 #[pymethods]
 impl SessionChange {
-    /// Absolute: where it is, or was if it is gone.
+    /// The absolute path where it is, or was if it is gone.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         paths::to_python(py, &self.item.path)
@@ -39,7 +39,7 @@ impl SessionChange {
         kind(&self.item)
     }
 
-    /// Where it was before, if it was renamed.
+    /// The previous path, if it was renamed.
     #[getter]
     fn renamed_from<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.item.kind {
@@ -48,19 +48,19 @@ impl SessionChange {
         }
     }
 
-    /// How many bytes it grew by.
+    /// The number of bytes it grew by.
     #[getter]
     fn size_delta(&self) -> i64 {
         self.item.size_delta
     }
 
-    /// Why this will run outside the sandbox later (a git hook, a shell's start file), if it will.
+    /// Reason why this will run outside the sandbox later (a git hook, a shell's start file), if it will.
     #[getter]
     fn executes_later<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.item.executes_later)
     }
 
-    /// All of it as plain values, as `--json` has them.
+    /// All values as a plain dict, as in `--json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.item)
     }
@@ -96,7 +96,7 @@ impl SessionChanges {
             usize::try_from(index).ok()
         };
         let item = at.and_then(|at| self.set.items.get(at));
-        let item = item.ok_or_else(|| PyIndexError::new_err("there are fewer changes"))?;
+        let item = item.ok_or_else(|| PyIndexError::new_err("index out of range"))?;
         Ok(SessionChange { item: item.clone() })
     }
 
@@ -104,13 +104,13 @@ impl SessionChanges {
         PyList::new(py, self.all())?.try_iter()
     }
 
-    /// How many there are of each kind.
+    /// The number of changes of each kind.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.set.counts())
     }
 
-    /// All of it as plain values, as `--json` has them.
+    /// All values as a plain dict, as in `--json`.
     pub(super) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("from", plain::plain(py, &nono::rollback::json::snapshot_id(&self.set.from))?)?;

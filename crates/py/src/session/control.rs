@@ -1,4 +1,4 @@
-//! Sessions that run now.
+//! Running sessions.
 
 use nono::control::{self, Running};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::{error, host, plain};
 use crate::long::{Watch, long};
 use crate::paths;
 
-/// A session that runs now, started by anybody of this user.
+/// A running session, started by any process of this user.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct RunningSession {
@@ -35,7 +35,7 @@ impl RunningSession {
         self.running.info.pid
     }
 
-    /// When it started, ISO 8601.
+    /// The time it started, ISO 8601.
     #[getter]
     fn started(&self) -> &str {
         &self.running.info.started
@@ -47,25 +47,25 @@ impl RunningSession {
         self.running.info.command.clone()
     }
 
-    /// Where it was started.
+    /// The folder it was started in.
     #[getter]
     fn workdir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         paths::to_python(py, &self.running.info.workdir)
     }
 
-    /// What it is doing, as `nono inspect --json` has it.
+    /// Its present state, as in `nono inspect --json`.
     fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let status =
             long(py, &Watch::default(), |_| self.running.inspect().map_err(|error| error::control(&error)))?;
         plain::value(py, &status)
     }
 
-    /// Have it ended, with everything that it started. Returns when its supervisor has begun to.
+    /// Stop it, with everything that it started. Returns when its supervisor has begun to stop it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         long(py, &Watch::default(), |_| self.running.stop().map_err(|error| error::control(&error)))
     }
 
-    /// As `nono ps --json` has it.
+    /// The data of `nono ps --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.running.info)
     }
@@ -85,12 +85,12 @@ pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> 
     })?;
     for problem in problems {
         let warn = py.import("warnings")?.getattr("warn")?;
-        warn.call1((format!("a running session cannot be read: {problem}"),))?;
+        warn.call1((format!("cannot read a running session: {problem}"),))?;
     }
     Ok(sessions.into_iter().map(|running| RunningSession { running }).collect())
 }
 
-/// Have a running session ended: its id, a unique beginning of one, its name, or "last".
+/// Stop a running session: its id, a unique beginning of one, its name, or "last".
 #[pyfunction]
 pub(super) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningSession> {
     let host = host::outside(py, None, "ended")?;

@@ -1,4 +1,4 @@
-//! From the library's errors about sessions to exceptions.
+//! Errors of sessions, as exceptions.
 
 use std::path::Path;
 
@@ -23,13 +23,13 @@ fn closed(raise: Raise) -> PyErr {
     raise.os_error(&std::io::Error::from_raw_os_error(NO_ACCESS))
 }
 
-/// The profile that the project carries cannot be used.
+/// Exception for an unusable profile of a project.
 pub(super) fn project_profile(error: &ProjectProfileError) -> PyErr {
     let message = format!("{error}; no_project_profile=True runs without it");
     Raise::new("project_profile", message).as_a::<PolicyError>()
 }
 
-/// The command was not run.
+/// Exception for a command that was not run.
 pub(super) fn session(error: &Refused) -> PyErr {
     let raise = |kind| Raise::new(kind, error);
     let failed = |kind| raise(kind).as_a::<SessionError>();
@@ -51,7 +51,7 @@ pub(super) fn session(error: &Refused) -> PyErr {
         Refused::Log(_) => failed("audit"),
         Refused::Network(_) => failed("network"),
         Refused::NotTracked { flag } => {
-            let message = format!("{} says how snapshots are taken, but nothing asks for any", keyword(flag));
+            let message = format!("{} needs rollback=True", keyword(flag));
             Raise::new("not_tracked", message).value_error()
         }
         Refused::DestWritable { dest } | Refused::DestTaken { dest, .. } => {
@@ -67,7 +67,7 @@ pub(super) fn session(error: &Refused) -> PyErr {
     }
 }
 
-/// A flag of `nono run`, as it is called here.
+/// Keyword for a flag of `nono run`.
 pub(super) fn keyword(flag: &str) -> String {
     flag.trim_start_matches('-').replace('-', "_")
 }

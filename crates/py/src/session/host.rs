@@ -1,4 +1,4 @@
-//! What this process knows of its machine, and the command of its helpers.
+//! Host properties of this process, and the command line of its helpers.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::error;
 use crate::error::{Raise, SessionError};
 
-/// As Python sees its environment: reading the C library's would race with threads that change it.
+/// Environment as Python sees it: reading the C library's would race with threads that change it.
 fn environment(py: Python<'_>) -> PyResult<Vec<(OsString, OsString)>> {
     let variables = py.import("os")?.getattr("environb")?.call_method0("copy")?;
     let mut env = Vec::new();
@@ -28,16 +28,16 @@ fn native(py: Python<'_>) -> PyResult<PathBuf> {
 
 pub(super) fn here() -> PyResult<PathBuf> {
     std::env::current_dir()
-        .map_err(|source| Raise::new("nowhere", "the current directory cannot be found").os_error(&source))
+        .map_err(|source| Raise::new("nowhere", "cannot find the current directory").os_error(&source))
 }
 
-/// The machine; also from inside a sandbox of ours.
+/// Host; also from inside a sandbox.
 pub(super) fn host(py: Python<'_>, workdir: Option<PathBuf>) -> PyResult<Host> {
     let around = Surroundings { env: environment(py)?, here: here()?, workdir, binary: Some(native(py)?) };
     around.host().map_err(|error| error::host(&error))
 }
 
-/// The machine, for what cannot be done from inside a sandbox.
+/// Host, for operations that are not possible inside a sandbox.
 pub(super) fn outside(py: Python<'_>, workdir: Option<PathBuf>, what: &str) -> PyResult<Host> {
     let host = host(py, workdir)?;
     if host.nested {
@@ -47,11 +47,11 @@ pub(super) fn outside(py: Python<'_>, workdir: Option<PathBuf>, what: &str) -> P
     Ok(host)
 }
 
-/// The command that starts this interpreter as one of our helpers: without site packages, environment or user settings.
+/// Command that starts this interpreter as a helper: without site packages, environment or user settings.
 pub(super) fn helper(py: Python<'_>, what: &str) -> PyResult<Vec<OsString>> {
     let interpreter: Option<OsString> = py.import("sys")?.getattr("executable")?.extract()?;
     let Some(interpreter) = interpreter.filter(|path| !path.is_empty()) else {
-        let message = "the network is filtered by a process of its own, and sys.executable does not say of which program";
+        let message = "the network filter needs a helper process, and sys.executable is empty";
         return Err(Raise::new("no_helper", message).as_a::<SessionError>());
     };
     let native = native(py)?;
@@ -61,14 +61,14 @@ pub(super) fn helper(py: Python<'_>, what: &str) -> PyResult<Vec<OsString>> {
     Ok([interpreter].into_iter().chain(flags).chain(words).collect())
 }
 
-/// Filter the network as the supervisor says. Never returns while it is needed; not for people.
+/// Run the network filter for the supervisor. Internal; does not return while it is needed.
 #[pyfunction]
 pub(super) fn _serve_network(py: Python<'_>) -> PyResult<()> {
     let served = py.detach(|| nono::network::serve(std::io::stdin()));
     served.map_err(|error| Raise::new("helper", error).as_a::<SessionError>())
 }
 
-/// Talk to a webhook as the supervisor says; not for people.
+/// Run the webhook client for the supervisor. Internal.
 #[pyfunction]
 pub(super) fn _serve_webhook(py: Python<'_>) -> PyResult<()> {
     let served = py.detach(|| nono::approval::webhook::serve(std::io::stdin(), std::io::stdout()));

@@ -36,7 +36,7 @@ use approve::{Callable, Failures};
 use report::SessionReport;
 use request::Keywords;
 
-/// Everything that was asked for, checked as far as that goes without starting anything.
+/// Checked request of a run; nothing is started yet.
 struct Wish {
     host: Host,
     request: SessionRequest,
@@ -52,12 +52,13 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
     let network = keywords.networking(py, &host, &here)?;
     network.open(&mut policy);
     if !keywords.no_project_profile {
-        // Nobody is asked here: what no person agreed to holds as far as it closes something.
+        // There is no prompt here: a profile that the user has not agreed to applies only as far as it closes
+        // something.
         let project = project_profile::look(&host.context).map_err(|error| error::project_profile(&error))?;
         let overlays = project.map(|project| project.overlays(&host.context)).transpose();
         policy.projects = overlays.map_err(|error| error::project_profile(&error))?.unwrap_or_default();
     }
-    // Nobody is here to be asked: what a person did not agree to before is refused when the policy is resolved.
+    // There is no prompt here: links that the user has not agreed to are refused when the policy is resolved.
     nono::links::recall(&mut policy, &host).map_err(|error| error::session(&error.into()))?;
     let request = SessionRequest {
         diagnostics: keywords.diagnostics.unwrap_or(true),
@@ -71,7 +72,7 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
     Ok(Wish { host, request, keywords })
 }
 
-/// Who answers what the command asks for while it runs: files of rules, then the callable, if there are any.
+/// Approvers of the command's requests: files of rules, then the callable, if there are any.
 fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyResult<Asking> {
     let Keywords { approve, approve_rules, accept_weaker, .. } = &wish.keywords;
     if approve.as_ref().is_some_and(|approve| !approve.bind(py).is_callable()) {
@@ -94,7 +95,7 @@ fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyRe
         let (policy, _) =
             session::resolve(&wish.request.policy, &wish.host).map_err(|error| error::session(&error))?;
         let home = wish.host.context.home.as_deref();
-        // The first file is asked first, so it is put around all others last.
+        // The first file is consulted first, so it is wrapped around the others last.
         for file in files.iter().rev() {
             let rules = PolicyFile::load(file, home, &policy)
                 .map_err(|error| Raise::new("approve_rules", error).about(file).as_a::<PolicyError>())?;
@@ -104,7 +105,7 @@ fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyRe
     Ok(Asking { wanted, backend, accept_weaker: *accept_weaker, own: files, off_terminal: true, urls: None })
 }
 
-/// Tells how far a capture is, and hears of a wish for an end.
+/// Observer that reports the progress of a capture and cancels it.
 struct Told(Live);
 
 impl RunObserver for Told {
@@ -134,7 +135,7 @@ fn _run(
     let mut wish = wish(py, command, keywords)?;
     wish.request.asking = asking(py, &wish, &live, &failures)?;
     let Wish { host, request, .. } = wish;
-    // Beside the outcome: what happened is told even where an exception ends the call.
+    // Separate from the result: the report is available even if an exception ends the call.
     let happened: Mutex<Option<Report>> = Mutex::new(None);
     let ran = long_with(py, &watch, live, |live| {
         let told: Arc<dyn RunObserver> = Arc::new(Told(live.clone()));
@@ -148,7 +149,7 @@ fn _run(
     match (ran, report) {
         (Ok(()), Some(report)) => Ok(report),
         (Err(error), Some(report)) => {
-            // `KeyboardInterrupt` and what a callback raised take any attribute.
+            // `KeyboardInterrupt` and exceptions of callbacks accept any attribute.
             let _ = error.value(py).setattr("report", report);
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! Sessions that are over: found, looked at, put back, checked.
+//! Past sessions: finding, inspecting, restoring, verifying.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::long::{Cancel, Live, Watch, long};
 use crate::many::some_many;
 use crate::paths::{self, PathArg};
 
-/// Where sessions are. Nothing is made: without a state folder there are none.
+/// Catalogue of sessions. Creates nothing: without a state folder there are none.
 pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
     let host = host::outside(py, None, "looked at")?;
     let state = &host.context.state_dir;
@@ -50,10 +50,10 @@ pub(super) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<V
             tracked.into_iter().any(|root| path.starts_with(root) || root.starts_with(&path))
         });
     }
-    // What cannot be read is never silently left out.
+    // Unreadable sessions are never left out silently.
     for problem in problems {
         let warn = py.import("warnings")?.getattr("warn")?;
-        warn.call1((format!("a session cannot be read: {problem}"),))?;
+        warn.call1((format!("cannot read a session: {problem}"),))?;
     }
     Ok(entries.into_iter().map(|entry| RollbackSession::new(&catalogue, entry)).collect())
 }
@@ -69,7 +69,7 @@ pub(super) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult
     Ok(RollbackSession::new(&catalogue, entry))
 }
 
-/// A run that was tracked: what it changed, and the way back.
+/// A tracked run: its changes, and their restore.
 ///
 /// Nothing stays open between two calls, and each of them sees the session as it is then.
 #[pyclass(frozen, module = "nono_py")]
@@ -84,7 +84,7 @@ impl RollbackSession {
         RollbackSession { catalogue: catalogue.clone(), entry }
     }
 
-    /// As it is now.
+    /// Present entry of the session.
     fn found(&self) -> Result<SessionEntry, RollbackError> {
         self.catalogue.find(&self.entry.dir.to_string_lossy())
     }
@@ -93,7 +93,7 @@ impl RollbackSession {
         self.catalogue.open(self.found()?)
     }
 
-    /// Work with it, beside the interpreter.
+    /// Runs work with it, without the interpreter.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -183,7 +183,7 @@ impl RollbackSession {
         self.entry.metadata.command.clone()
     }
 
-    /// When it started, ISO 8601.
+    /// The time it started, ISO 8601.
     #[getter]
     fn started(&self) -> &str {
         &self.entry.metadata.started
@@ -195,13 +195,13 @@ impl RollbackSession {
         json::status(self.entry.status)
     }
 
-    /// What the command ended with; None while it runs, or when nobody saw its end.
+    /// The exit code of the command; None while it runs, or when its end was not observed.
     #[getter]
     fn exit_code(&self) -> Option<i32> {
         self.entry.metadata.exit_code
     }
 
-    /// Whether it is kept whatever room is needed.
+    /// Whether it is protected from pruning.
     #[getter]
     fn pinned(&self) -> bool {
         self.entry.pinned
@@ -213,7 +213,7 @@ impl RollbackSession {
         paths::to_python(py, &self.entry.dir)
     }
 
-    /// What was tracked.
+    /// The tracked paths.
     #[getter]
     fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         self.entry.metadata.tracked_paths.iter().map(|path| paths::to_python(py, path)).collect()
@@ -227,7 +227,7 @@ impl RollbackSession {
         plain::plain(py, &all)
     }
 
-    /// What a snapshot holds and does not hold.
+    /// The coverage of a snapshot.
     #[pyo3(signature = (snapshot = 0))]
     fn coverage<'py>(&self, py: Python<'py>, snapshot: u32) -> PyResult<Bound<'py, PyAny>> {
         let coverage = self.with(py, &Watch::default(), |session, _| {
@@ -237,7 +237,8 @@ impl RollbackSession {
         plain::value(py, &coverage)
     }
 
-    /// What changed from one snapshot to another (0 is the state before the command; the last one if `to` is not given).
+    /// What changed from one snapshot to another (0 is the state before the command; the last one if `to` is not
+    /// given).
     #[pyo3(signature = (paths = None, *, from_snapshot = 0, to_snapshot = None, progress = None, cancel = None))]
     fn changes(
         &self,
@@ -256,7 +257,7 @@ impl RollbackSession {
         Ok(SessionChanges { set })
     }
 
-    /// The same as a patch for `git apply`: bytes, since files may hold any.
+    /// The changes as a patch for `git apply`: bytes, since files may hold any.
     #[pyo3(signature = (paths = None, *, from_snapshot = 0, to_snapshot = None, progress = None, cancel = None))]
     fn diff<'py>(
         &self,
@@ -280,11 +281,11 @@ impl RollbackSession {
         Ok(PyBytes::new(py, &patch))
     }
 
-    /// Put back what was there at a snapshot: all of it, or only `paths` (files, folders, globs).
+    /// Restore a snapshot: all of it, or only `paths` (files, folders, globs).
     ///
-    /// What somebody else changed after the session is kept, unless `conflicts` says otherwise: "merge" merges text
-    /// files ("merge_with_markers" also those that conflict), "force" restores it, too. Everything that is
-    /// overwritten is stored first: `undo` takes the restore back. With `dry_run` nothing is changed.
+    /// Changes by others after the session are kept, unless `conflicts` says otherwise: "merge" merges text files
+    /// ("merge_with_markers" also those that conflict), "force" overwrites them. Everything that is overwritten is
+    /// stored first: `undo` reverts the restore. With `dry_run` nothing is changed.
     #[pyo3(signature = (paths = None, *, snapshot = 0, conflicts = "keep", dry_run = false, progress = None, cancel = None))]
     #[allow(clippy::too_many_arguments, reason = "keywords")]
     fn restore(
@@ -305,7 +306,7 @@ impl RollbackSession {
             session.recover()?;
             let (snapshot, _) = RollbackSession::range(session, snapshot, None)?;
             if none {
-                // Nothing was chosen, which is not everything.
+                // An empty choice means nothing, not everything.
                 return Ok(Outcome::Done(Done::default()));
             }
             let paths = if paths.is_empty() {
@@ -323,7 +324,7 @@ impl RollbackSession {
         Ok(RollbackReport { session: self.entry.id.clone(), outcome })
     }
 
-    /// Take a restore back: the one with this id, or the last one that was not taken back.
+    /// Undo a restore: the one with this id, or the last one that was not undone.
     #[pyo3(signature = (restore = None, *, dry_run = false, progress = None, cancel = None))]
     fn undo(
         &self,
@@ -346,7 +347,7 @@ impl RollbackSession {
         Ok(RollbackReport { session: self.entry.id.clone(), outcome })
     }
 
-    /// Complete a restore that was cut off; None where none was.
+    /// Complete an interrupted restore; None if there is none.
     #[pyo3(signature = (*, progress = None, cancel = None))]
     fn recover(
         &self,
@@ -372,7 +373,7 @@ impl RollbackSession {
         plain::plain(py, &json::verified(&self.entry.id, &found))
     }
 
-    /// Keep it whatever room is needed, or no longer.
+    /// Protect it from pruning, or no longer.
     #[pyo3(signature = (pinned = true))]
     fn pin(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
         long(py, &Watch::default(), |_| {
@@ -381,7 +382,7 @@ impl RollbackSession {
         })
     }
 
-    /// As `nono rollback list --json` has it, read anew.
+    /// The data of `nono rollback list --json`, read anew.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = long(py, &Watch::default(), |_| {
             self.found().and_then(|entry| json::session(&entry)).map_err(|error| error::rollback(&error))
@@ -419,7 +420,7 @@ pub(super) fn cleanup_sessions(
         lazy: None,
     };
     if retention == nono::rollback::Retention::default() {
-        return Err(PyValueError::new_err("say what may go: keep, older_than_days, max_bytes or remove_all"));
+        return Err(PyValueError::new_err("give a limit: keep, older_than_days, max_bytes or remove_all"));
     }
     let catalogue = catalogue(py)?;
     let pruned = long(py, &Watch::default(), |_| {

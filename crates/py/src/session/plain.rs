@@ -1,4 +1,4 @@
-//! Values of the library as plain Python values, by the shapes that `--json` has.
+//! Values of the library as plain Python values, in the format of `--json`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -13,10 +13,11 @@ use serde_json::{Map, Value};
 use crate::error::{NonoError, Raise};
 use crate::paths;
 
-/// Anything with a JSON shape.
+/// Converts any serialisable value.
 pub(super) fn value<'py, T: Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
-    let value = serde_json::to_value(value)
-        .map_err(|error| Raise::new("bug", format!("no plain value: {error}")).as_a::<NonoError>())?;
+    let value = serde_json::to_value(value).map_err(|error| {
+        Raise::new("bug", format!("cannot serialise the value: {error}")).as_a::<NonoError>()
+    })?;
     plain(py, &value)
 }
 
@@ -49,7 +50,7 @@ pub(super) fn dict<'py>(py: Python<'py>, fields: &Map<String, Value>) -> PyResul
     Ok(dict)
 }
 
-/// A path that is no text stands in JSON as its bytes, or as these in hexadecimal digits; Python has a way to write it.
+/// Path that is not UTF-8, from its bytes or hexadecimal digits in JSON.
 fn any_bytes(fields: &Map<String, Value>) -> Option<PathBuf> {
     if fields.len() != 1 {
         return None;

@@ -1,4 +1,4 @@
-//! Points of a directory that an undo goes back to.
+//! Points that undo in a directory can go back to.
 
 use std::path::PathBuf;
 
@@ -17,10 +17,10 @@ use crate::long::{Watch, long};
 use crate::many::some_many;
 use crate::paths::PathArg;
 
-/// What `nono undo` goes back to in a directory (this one, if none is given), newest first: sessions, and checkpoints that
-/// were taken before an agent or a command worked. Each is a dict with `kind` ("session" or "checkpoint"), `id`, `time`,
-/// `command` or `reason`, and counts. `paths`: only what changed these. `to` (a session, a checkpoint, or a time such as
-/// "10:15", "2h" or "2026-08-01 10:15"): those to go back through, one after the other, until then.
+/// What `nono undo` goes back to in a directory (this one, if none is given), newest first: sessions, and checkpoints
+/// that were taken before an agent or a command worked. Each is a dict with `kind` ("session" or "checkpoint"), `id`,
+/// `time`, `command` or `reason`, and counts. `paths`: only what changed these. `to` (a session, a checkpoint, or a
+/// time such as "10:15", "2h" or "2026-08-01 10:15"): those to go back through, one after the other, until then.
 #[pyfunction]
 #[pyo3(signature = (path = None, *, paths = None, to = None))]
 pub(super) fn undo_points(
@@ -53,7 +53,7 @@ pub(super) fn undo_points(
             Ok(points) => Ok(points),
         }
     })?;
-    // What cannot be read is never silently left out.
+    // Unreadable points are never left out silently.
     if let Some(problem) = &points.problem {
         return Err(crate::checkpoint::failed(problem));
     }
@@ -66,7 +66,7 @@ fn until(undoing: &Undoing<'_>, to: &str, paths: &[PathBuf]) -> PyResult<Result<
         Err(error) => Ok(Err(error)),
         Ok(None) => {
             let at = moment(to, now_ms(), utc_offset).ok_or_else(|| {
-                Raise::new("not_found", format!("{to} is no session, no checkpoint here, and no time"))
+                Raise::new("not_found", format!("{to} is not a session, a checkpoint here, or a time"))
                     .value_error()
             })?;
             Ok(undoing.since(at / 1000, paths))

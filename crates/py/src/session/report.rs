@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Report of a run.
 
 use std::sync::PoisonError;
 
@@ -15,7 +15,7 @@ use super::changes::SessionChanges;
 use super::{error, plain};
 use crate::{paths, render};
 
-/// Something the sandbox refused, and what opens it.
+/// A denial by the sandbox, and what would open it.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct Denial {
@@ -26,7 +26,7 @@ pub(crate) struct Denial {
 enum What {
     Attempt(Refusal),
     Host(HostDenied),
-    /// The network as a whole; only the command's own words tell of it.
+    /// The network as a whole; known only from the command's output.
     Network,
 }
 
@@ -71,7 +71,7 @@ impl Denial {
         }
     }
 
-    /// What was tried, in words.
+    /// Description of the denied operation.
     #[getter]
     fn operation(&self) -> String {
         match &self.what {
@@ -81,7 +81,7 @@ impl Denial {
         }
     }
 
-    /// Why it was refused, in words.
+    /// Reason of the denial.
     #[getter]
     fn reason(&self) -> String {
         match &self.what {
@@ -97,7 +97,7 @@ impl Denial {
         hint(&self.flags())
     }
 
-    /// The first program that was refused it, where the supervisor saw it.
+    /// The first program that was denied, if the supervisor saw it.
     #[getter]
     fn program<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
         match &self.what {
@@ -106,7 +106,7 @@ impl Denial {
         }
     }
 
-    /// How often; 0 where only the command's own words tell of it.
+    /// Number of times; 0 if it is known only from the command's output.
     #[getter]
     fn count(&self) -> u64 {
         match &self.what {
@@ -116,13 +116,13 @@ impl Denial {
         }
     }
 
-    /// Whether it is something that programs look for at every start, and do without.
+    /// Whether it is an ordinary probe at the start of programs, which they do without.
     #[getter]
     fn probe(&self) -> bool {
         matches!(&self.what, What::Attempt(denial) if denial.probe)
     }
 
-    /// All of it as plain values.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("kind", self.kind())?;
@@ -150,7 +150,7 @@ fn hint(flags: &[String]) -> Option<String> {
         match keywords.last_mut() {
             _ if word.starts_with("--") => keywords.push((error::keyword(word), Vec::new())),
             Some((_, values)) => values.push(word),
-            // Not a flag: nothing that could be said here.
+            // Not a flag: there is no keyword for it.
             None => return None,
         }
     }
@@ -162,7 +162,7 @@ fn hint(flags: &[String]) -> Option<String> {
     (!keywords.is_empty()).then(|| shown.collect::<Vec<_>>().join(", "))
 }
 
-/// What a run came to.
+/// Report of a run.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SessionReport {
@@ -188,13 +188,13 @@ impl SessionReport {
         }
     }
 
-    /// Everything that is not as it should be and did not end the run.
+    /// Warnings: problems that did not end the run.
     fn all_warnings(&self) -> Vec<String> {
         let report = &self.report;
         let mut warnings: Vec<String> =
             self.tracked().map(|tracked| tracked.warnings.clone()).unwrap_or_default();
         if let Some(Err(error)) = self.tracked().map(|tracked| &tracked.changes) {
-            warnings.push(format!("the final snapshot could not be taken: {error}"));
+            warnings.push(format!("cannot take the final snapshot: {error}"));
         }
         if let Some(network) = &report.network {
             let lost =
@@ -285,38 +285,38 @@ impl SessionReport {
         self.report.cancelled
     }
 
-    /// What it said, with `capture_output=True`; else None.
+    /// Its standard output, with `capture_output=True`; else None.
     #[getter]
     fn stdout<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.report.captured.as_ref().map(|captured| PyBytes::new(py, &captured.stdout))
     }
 
-    /// What it said of errors, with `capture_output=True`; else None.
+    /// Its standard error, with `capture_output=True`; else None.
     #[getter]
     fn stderr<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.report.captured.as_ref().map(|captured| PyBytes::new(py, &captured.stderr))
     }
 
-    /// Whether it said more than `max_output`.
+    /// Whether its output exceeded `max_output`.
     #[getter]
     fn truncated(&self) -> bool {
         self.report.captured.as_ref().is_some_and(|captured| captured.truncated)
     }
 
-    /// What it changed, where it was tracked and the final snapshot could be taken; else None.
+    /// The changes of the run, if it was tracked and the final snapshot could be taken; else None.
     #[getter]
     fn changes(&self) -> Option<SessionChanges> {
         let set = self.tracked()?.changes.as_ref().ok()?.list.clone()?;
         Some(SessionChanges { set })
     }
 
-    /// What the first snapshot holds and does not hold, where the run was tracked.
+    /// The coverage of the baseline, if the run was tracked.
     #[getter]
     fn coverage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.tracked().map(|tracked| &tracked.coverage))
     }
 
-    /// What it made that is in no snapshot, so that a restore leaves it: the first of it, with the reasons.
+    /// Examples of paths it created that are in no snapshot, so that a restore leaves them, with the reasons.
     #[getter]
     fn made_uncovered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(
@@ -325,7 +325,7 @@ impl SessionReport {
         )
     }
 
-    /// What the first snapshot had left out and was gone or changed at the end: no restore brings it back.
+    /// Paths not in the baseline that were gone or changed at the end: no restore brings them back.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(
@@ -334,13 +334,13 @@ impl SessionReport {
         )
     }
 
-    /// How many snapshots were taken.
+    /// Number of snapshots taken.
     #[getter]
     fn snapshot_count(&self) -> u32 {
         self.tracked().map_or(0, |tracked| tracked.snapshots)
     }
 
-    /// What it was refused.
+    /// Denials of the run.
     #[getter]
     fn denials(&self) -> Vec<Denial> {
         let findings = &self.report.findings;
@@ -349,26 +349,26 @@ impl SessionReport {
         told.chain(findings.network.then_some(What::Network)).map(|what| Denial { what }).collect()
     }
 
-    /// What it was granted while it ran.
+    /// Grants that were added while it ran.
     #[getter]
     fn expansions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.report.mediation.expansions)
     }
 
-    /// How often somebody was asked.
+    /// Number of approval requests.
     #[getter]
     fn asked(&self) -> u64 {
         self.report.mediation.asked
     }
 
-    /// What `approve` raised, or answered that means nothing; these questions were refused.
+    /// Exceptions and invalid answers of `approve`; these requests were denied.
     #[getter]
     fn approval_errors<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.iter().map(|error| error.value(py).clone().into_any()).collect()
     }
 
-    /// What went through the filter, where the network was filtered.
+    /// The network events, if the network was filtered.
     #[getter]
     fn network<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::value(py, &self.network_value())
@@ -398,18 +398,18 @@ impl SessionReport {
         plain::value(py, &self.report.policy)
     }
 
-    /// What is not as it should be and did not end the run.
+    /// Problems that did not end the run.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.all_warnings()
     }
 
-    /// Why it may have failed, for people, as `nono run` says it.
+    /// A readable explanation of a failure, as `nono run` prints it.
     fn explain(&self) -> String {
         self.formatter().lines().join("\n")
     }
 
-    /// Everything as plain values; the fields that `--diagnostics-json` has are called as there.
+    /// All values as a plain dict; fields that `--diagnostics-json` has too have the same names.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = match self.formatter().json() {
             Value::Object(mut fields) => {

@@ -1,4 +1,4 @@
-//! From the keywords of `run(...)` to a request of the library. They are the flags of `nono run`.
+//! Conversion of the keywords of `run(...)`, which are the flags of `nono run`, to a request of the library.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::error::{Raise, SessionError};
 use crate::many::Many;
 use crate::paths::PathArg;
 
-/// Declares what `run` takes, and how it is read: each keyword by its name, with its default where it is missing.
+/// Declares the keywords of `run`: each by its name, with its type and default.
 macro_rules! keywords {
     ($($visible:vis $name:ident: $type:ty,)*) => {
         /// The keywords, as they were given.
@@ -101,7 +101,7 @@ fn keyword<'py, T: Default + FromPyObjectOwned<'py>>(given: &Bound<'py, PyDict>,
         if !error.is_instance_of::<PyTypeError>(value.py()) {
             return error;
         }
-        // As for any other function: which argument, and what is wrong with it.
+        // The form of Python's own errors: the argument, then the error.
         PyTypeError::new_err(format!("argument '{name}': {}", error.value(value.py())))
     })
 }
@@ -112,11 +112,11 @@ fn wrong(message: impl ToString) -> PyErr {
 
 fn time(keyword: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {
     match seconds {
-        // As long as it takes.
+        // No limit.
         Some(f64::INFINITY) | None => Ok(None),
         Some(seconds) => match Duration::try_from_secs_f64(seconds) {
             Ok(time) => Ok(Some(time)),
-            // Longer than a clock goes.
+            // Too large for a duration: no limit.
             Err(_) if seconds > 0.0 => Ok(None),
             Err(_) => Err(wrong(format!("{keyword} must be a number of seconds, not {seconds}"))),
         },
@@ -179,11 +179,11 @@ impl Keywords {
         let some = ports || !self.allow_domain.is_empty();
         match (self.allow_net, self.block_net) {
             (true, true) => Err(wrong("allow_net and block_net contradict each other")),
-            (true, false) if some => Err(wrong(
-                "allow_net opens everything, so single hosts and ports have nothing to choose from",
-            )),
+            (true, false) if some => {
+                Err(wrong("allow_net opens everything: drop it to open single hosts and ports only"))
+            }
             (false, true) if some => {
-                Err(wrong("block_net closes everything, so single hosts and ports cannot be open"))
+                Err(wrong("block_net closes everything: drop it to open single hosts and ports"))
             }
             (true, false) => Ok(Some(NetworkPolicy::Allowed)),
             (false, true) => Ok(Some(NetworkPolicy::Blocked)),
@@ -253,12 +253,12 @@ impl Keywords {
         Guest { capture: self.capture_output, input: self.stdin.clone(), max_output: self.max_output }
     }
 
-    /// What is asked of the network beyond hosts. Nothing is fetched or started yet.
+    /// Network settings beyond hosts. Nothing is fetched or started yet.
     pub(super) fn networking(&self, py: Python<'_>, host: &Host, here: &Path) -> PyResult<Networking> {
         let failed = |error: &dyn std::error::Error| Raise::new("network", error).as_a::<SessionError>();
         let home = host.context.home.as_deref();
         let credential = |text: &String| {
-            // Without its text: a wrong one may be the secret itself.
+            // The error has no text of the argument, which may be the secret itself.
             let CredentialRequest { name, source } = text.parse().map_err(wrong)?;
             Ok(CredentialRequest { name, source: source.map(|source| source.at(here, home)) })
         };
@@ -268,7 +268,8 @@ impl Keywords {
         let settings = Settings::load(&host.context.state_dir.join("config.toml")).map_err(|e| failed(&e))?;
         let mut networking = Networking::new(credentials, upstream, &settings).map_err(wrong)?;
         networking.helper = host::helper(py, "network").or_else(|error| {
-            // Only a filtered network needs one, and a profile may ask for that, too: it is said when it is started.
+            // Only a filtered network needs a helper, and a profile may request that too: the error comes when it is
+            // started.
             if self.allow_domain.is_empty() && self.credential.is_empty() {
                 Ok(Vec::new())
             } else {

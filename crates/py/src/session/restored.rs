@@ -1,4 +1,4 @@
-//! What a restore of a session came to.
+//! Result of a restore of a session.
 
 use nono::rollback::{Done, Plan, json};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ pub(super) enum Outcome {
     Done(Done),
 }
 
-/// What a restore did, or would do.
+/// Result or plan of a restore.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct RollbackReport {
@@ -36,13 +36,13 @@ impl RollbackReport {
 
 #[pymethods]
 impl RollbackReport {
-    /// Whether nothing was done, since that was all that was asked for.
+    /// Whether this is only a plan, and nothing was done.
     #[getter]
     fn dry_run(&self) -> bool {
         matches!(self.outcome, Outcome::Plan(_))
     }
 
-    /// Whether everything that was asked for was restored: nothing kept, nothing lost, nothing failed, not interrupted.
+    /// Whether everything requested was restored: nothing kept, nothing lost, nothing failed, not interrupted.
     #[getter]
     fn ok(&self) -> bool {
         match &self.outcome {
@@ -60,25 +60,25 @@ impl RollbackReport {
         }
     }
 
-    /// What was changed, each with `path`, `change_type` and `size_delta`.
+    /// The changes, each with `path`, `change_type` and `size_delta`.
     #[getter]
     fn changes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "changes")
     }
 
-    /// What was left as it is, each with the reason.
+    /// The paths that were kept, each with the reason.
     #[getter]
     fn kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "kept")
     }
 
-    /// What the snapshot had left out and is gone or changed, each with `how` and the reason.
+    /// Paths that the snapshot does not hold and that are gone or changed, each with `how` and the reason.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "lost")
     }
 
-    /// What could not be restored, each with the error.
+    /// The paths that could not be restored, each with the error.
     #[getter]
     fn failed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.field(py, "failed")
@@ -90,7 +90,7 @@ impl RollbackReport {
         matches!(&self.outcome, Outcome::Done(done) if done.interrupted)
     }
 
-    /// As `nono rollback restore --json` has it.
+    /// The data of `nono rollback restore --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         plain::plain(py, &self.value())
     }

@@ -1,4 +1,4 @@
-//! What a snapshot holds and does not hold.
+//! Coverage of a snapshot.
 
 use nono::snapshot as engine;
 use nono::snapshot::{LeftOut, Note};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use super::names::Names;
 use crate::{paths, render};
 
-/// What a snapshot holds and does not hold, in numbers and examples.
+/// The coverage of a snapshot: what it holds and does not hold, in numbers and examples.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
@@ -63,7 +63,7 @@ impl Coverage {
         self.coverage.entries_left_out()
     }
 
-    /// What was left out, by cause: dicts of cause, entries, directories, examples (dicts of path and reason).
+    /// Excluded paths by cause: dicts of cause, entries, directories, examples (dicts of path and reason).
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(py);
@@ -85,13 +85,13 @@ impl Coverage {
         Ok(all)
     }
 
-    /// What else one should know: a tracked path that is not there, ignore rules that were set aside.
+    /// Further notes: a tracked path that does not exist, ignore rules that were not applied.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.coverage.notes.iter().map(ToString::to_string).collect()
     }
 
-    /// Nothing was left out but nono's own state, and every tracked path is in it.
+    /// Whether every tracked path is in it, and nothing but nono's own state was left out.
     #[getter]
     fn is_complete(&self) -> bool {
         let own = |left_out: &LeftOut| left_out.cause == engine::Cause::OwnState;
@@ -99,7 +99,7 @@ impl Coverage {
         self.coverage.left_out.iter().all(own) && !self.coverage.notes.iter().any(failed)
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("files", self.coverage.files)?;

@@ -1,5 +1,5 @@
-//! What the snapshot engine says went wrong, as exceptions. All are `SnapshotError`, but for a glob that is none
-//! (`ValueError`) and work that was cancelled (`Cancelled`).
+//! Errors of the snapshot engine, as exceptions. All are `SnapshotError`, except for an invalid glob (`ValueError`) and
+//! cancelled work (`Cancelled`).
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::error::{Cancelled, Raise, SnapshotError};
 
-/// The fixed word for an error of the system.
+/// Kind of an error of the system.
 fn system(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::NotFound => "not_found",
@@ -26,7 +26,7 @@ fn system(source: &io::Error) -> &'static str {
     }
 }
 
-/// What it is, and where; nothing for what is no `SnapshotError` in Python.
+/// Kind and path of a `SnapshotError`.
 type Told = (&'static str, Option<PathBuf>);
 
 pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
@@ -72,7 +72,7 @@ pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
     told(message, (kind, path))
 }
 
-/// For what reads a manifest's objects.
+/// Exception for an error of reading a manifest's objects.
 pub(crate) fn raise_object(error: ObjectError) -> PyErr {
     told(error.to_string(), object(error))
 }
@@ -86,7 +86,7 @@ fn told(message: String, (kind, path): Told) -> PyErr {
     .as_a::<SnapshotError>()
 }
 
-/// No `SnapshotError`.
+/// Errors that are not a `SnapshotError`.
 enum Other {
     Value,
     Cancelled,
@@ -101,7 +101,7 @@ impl Other {
     }
 }
 
-/// For work that ended because somebody wanted it to.
+/// Exception for work that was cancelled.
 pub(crate) fn cancelled() -> PyErr {
     Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::many::many;
 
-/// What snapshots leave out, and what not.
+/// Rules for what snapshots exclude.
 ///
 /// A pattern without ``/`` is the name of a file or folder; with ``/`` it is a part of the path below the tracked path.
 /// Globs are on names. ``force_include`` is taken whatever the others say, also inside of what they leave out.
@@ -90,7 +90,7 @@ impl ExclusionConfig {
         self.config.max_ignored_folder
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("use_gitignore", self.config.use_gitignore)?;

@@ -23,11 +23,11 @@ use crate::long::{Cancel, Live, Watch, long};
 use crate::many::{many, some_many};
 use crate::paths::{self, PathArg};
 
-/// Takes snapshots of folders and files, and puts them back.
+/// Takes and restores snapshots of folders and files.
 ///
-/// Everything is kept in ``session_dir``; a folder that has snapshots is taken up where it was left. Several threads may
-/// use one manager, and several processes one folder: each waits for its turn. A tracked path that does not exist is
-/// named in the coverage of each snapshot, and never touched.
+/// Everything is kept in ``session_dir``; a folder that has snapshots is taken up where it was left. Several threads
+/// may use one manager, and several processes one folder: each waits for its turn. A tracked path that does not exist
+/// is named in the coverage of each snapshot, and never touched.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SnapshotManager {
@@ -40,7 +40,7 @@ pub(crate) struct SnapshotManager {
 type Callback = Option<Py<PyAny>>;
 
 impl SnapshotManager {
-    /// Do something that may take long, alone with the engine.
+    /// Runs long work with exclusive use of the engine.
     fn work<T: Send>(
         &self,
         py: Python<'_>,
@@ -57,7 +57,7 @@ impl SnapshotManager {
         let (done, recovered) = worked?;
         if let Some(recovered) = recovered {
             self.remember(&recovered);
-            let text = format!("a restore that was cut off has been completed: {}", recovered.__repr__());
+            let text = format!("completed an interrupted restore: {}", recovered.__repr__());
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &c_text(text)?, 1)?;
         }
         done
@@ -105,7 +105,7 @@ impl SnapshotManager {
     }
 }
 
-/// What is shown of a path may hold anything.
+/// Converts text for C; a path in it may hold any character.
 fn c_text(text: String) -> PyResult<std::ffi::CString> {
     Ok(std::ffi::CString::new(text.replace('\0', " "))?)
 }
@@ -142,13 +142,13 @@ impl SnapshotManager {
                 options: ManagerOptions {
                     store: store.map(PathBuf::from),
                     roots_may_be_missing: true,
-                    // Whoever removes the folder after a call must not meet a thread of ours that still writes there.
+                    // After a call no thread may still write to the folder, since the caller may remove it.
                     settle_by_hand: true,
                     ..ManagerOptions::default()
                 },
             };
             let (turn, roots) = Turn::open(opening, live)?;
-            // What lies in another tracked path is shown below that one.
+            // A path inside another tracked path is shown below that one.
             pairs.retain(|(root, _)| roots.contains(root));
             Ok((turn, Names::new(pairs), roots))
         })?;
@@ -181,7 +181,7 @@ impl SnapshotManager {
         Ok((SnapshotManifest::new(manifest, &self.names), change_list(py, changes, &self.names)?))
     }
 
-    /// What restoring this snapshot would change; nothing is touched. Only below `paths`, if given.
+    /// The changes that restoring this snapshot would make; nothing is touched. Only below `paths`, if given.
     #[pyo3(signature = (snapshot_number, *, paths=None, progress=None, cancel=None))]
     fn compute_restore_diff<'py>(
         &self,
@@ -198,12 +198,12 @@ impl SnapshotManager {
         change_list(py, plan.changes(), &self.names)
     }
 
-    /// Put everything that this snapshot holds back; only below `paths`, if given. What is there now is captured first,
-    /// so that `undo_restore` can bring it back. Gives what changed, sorted by path.
+    /// Restore everything that this snapshot holds; only below `paths`, if given. The present state is captured first,
+    /// so that `undo_restore` can bring it back. Returns the changes, sorted by path.
     ///
-    /// If something is not as it was in the snapshot afterwards, that is a SnapshotError of the kind "incomplete", whose
-    /// `report` says what was done and what was not. What the snapshot left out is left alone, and no error. A restore
-    /// that is interrupted is completed by the next call on this session.
+    /// If something is not as it was in the snapshot afterwards, that is a SnapshotError of the kind "incomplete",
+    /// whose `report` says what was done and what was not. What the snapshot left out is left alone, and no error. A
+    /// restore that is interrupted is completed by the next call on this session.
     #[pyo3(signature = (snapshot_number, *, paths=None, progress=None, cancel=None))]
     fn restore_to<'py>(
         &self,
@@ -218,7 +218,7 @@ impl SnapshotManager {
         self.go_back(py, &watch, |_| Ok(Some(SnapshotId::Number(snapshot_number))), options)
     }
 
-    /// Undo the last restore of this session, whoever made it; done twice, it is there again.
+    /// Undo the last restore of this session, by any process; a second call undoes the undo.
     #[pyo3(signature = (*, progress=None, cancel=None))]
     fn undo_restore<'py>(
         &self,
@@ -234,7 +234,7 @@ impl SnapshotManager {
         self.go_back(py, &watch, last, RestoreOptions::default())
     }
 
-    /// What changed since this snapshot was taken. No snapshot is taken now, and nothing is touched.
+    /// The changes since this snapshot was taken. No snapshot is taken now, and nothing is touched.
     #[pyo3(signature = (snapshot_number, *, progress=None, cancel=None))]
     fn compute_changes<'py>(
         &self,
@@ -249,8 +249,8 @@ impl SnapshotManager {
         change_list(py, changes, &self.names)
     }
 
-    /// Settle what was captured, unless `settle` is False, and let go of the folder. Afterwards the manager cannot be used
-    /// any more; a new one on the same folder can. `with manager:` ends like this.
+    /// Settle what was captured, unless `settle` is False, and let go of the folder. Afterwards the manager cannot be
+    /// used any more; a new one on the same folder can. `with manager:` ends like this.
     #[pyo3(signature = (*, settle=true))]
     fn close(&self, py: Python<'_>, settle: bool) -> PyResult<()> {
         long(py, &Watch::default(), |live| self.turn.close(live, settle))
@@ -271,13 +271,13 @@ impl SnapshotManager {
         self.close(py, true)
     }
 
-    /// What the last restore by this manager did.
+    /// The report of the last restore by this manager.
     #[getter]
     fn last_restore(&self) -> Option<RestoreReport> {
         self.last_restore.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What changed from one snapshot to another.
+    /// The changes from one snapshot to another.
     fn diff<'py>(&self, py: Python<'py>, first: u32, second: u32) -> PyResult<Bound<'py, PyAny>> {
         let changes = self.work(py, &Watch::default(), |manager| {
             manager.diff(&SnapshotId::Number(first), &SnapshotId::Number(second))
@@ -310,19 +310,19 @@ impl SnapshotManager {
         self.work(py, &Watch::default(), |manager| manager.save_session_metadata(&metadata))
     }
 
-    /// What `session.json` of a session says. Missing or malformed, it is a SnapshotError.
+    /// Load the `session.json` of a session. A missing or malformed one is a SnapshotError.
     #[staticmethod]
     fn load_session_metadata(py: Python<'_>, session_dir: PathArg) -> PyResult<SessionMetadata> {
         let load = |_: &Live| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
         Ok(SessionMetadata::new(long(py, &Watch::default(), load)?))
     }
 
-    /// How many snapshots were taken in this session.
+    /// The number of snapshots taken in this session.
     fn snapshot_count(&self) -> PyResult<u32> {
         self.count()
     }
 
-    /// Check every snapshot down to the last byte; gives what is wrong, in words.
+    /// Verify every byte of every snapshot; returns the problems as text.
     #[pyo3(signature = (*, progress=None, cancel=None))]
     fn verify(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<Vec<String>> {
         let watch = Watch::new(py, progress, cancel)?;
@@ -337,14 +337,14 @@ impl SnapshotManager {
         Ok(store.chain(snapshots).chain(caches).collect())
     }
 
-    /// Compress what was captured, and make it safe from a loss of power. Otherwise this is done in the background.
+    /// Compress what was captured, and make it survive a power loss. Otherwise this is done in the background.
     #[pyo3(signature = (*, progress=None, cancel=None))]
     fn settle(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<()> {
         let watch = Watch::new(py, progress, cancel)?;
         self.work(py, &watch, engine::SnapshotManager::settle).map(drop)
     }
 
-    /// Where everything is kept, resolved.
+    /// The folder of the session, resolved.
     #[getter]
     fn session_dir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         paths::to_python(py, self.turn.session())

@@ -31,7 +31,7 @@ impl SnapshotManifest {
         SnapshotManifest { manifest: Arc::new(manifest), names: Arc::clone(names) }
     }
 
-    /// The paths of some entries with something about each, read without the interpreter.
+    /// Paths of selected entries with a value for each, read without the interpreter.
     fn list<T: Send>(
         &self,
         py: Python<'_>,
@@ -51,7 +51,7 @@ impl SnapshotManifest {
     }
 }
 
-/// Paths one after the other in one piece of memory.
+/// Paths in one contiguous buffer.
 struct Listed<T> {
     text: Vec<u8>,
     entries: Vec<(Range<usize>, T)>,
@@ -73,7 +73,7 @@ impl<T> Listed<T> {
     }
 }
 
-/// Nothing for a regular file, a directory or a link.
+/// Kind of a special file; `None` for a regular file, a directory or a link.
 fn special(entry: &Entry) -> Option<&'static str> {
     match FileKind::of(&entry.kind) {
         FileKind::File | FileKind::Directory | FileKind::Symlink => None,
@@ -86,7 +86,7 @@ fn special(entry: &Entry) -> Option<&'static str> {
 
 #[pymethods]
 impl SnapshotManifest {
-    /// Its number in the session; 0 is the baseline. (Snapshots taken before a restore have an `id` only.)
+    /// The number in the session; 0 is the baseline. (Safety snapshots have an `id` only.)
     #[getter]
     fn number(&self) -> u32 {
         self.manifest.number
@@ -98,7 +98,7 @@ impl SnapshotManifest {
         self.manifest.id.to_string()
     }
 
-    /// When it was taken: ISO 8601, UTC.
+    /// The time it was taken: ISO 8601, UTC.
     #[getter]
     fn timestamp(&self) -> &str {
         &self.manifest.timestamp
@@ -128,7 +128,7 @@ impl SnapshotManifest {
         self.manifest.durable
     }
 
-    /// What it holds and does not hold.
+    /// The coverage of the snapshot.
     #[getter]
     fn coverage(&self) -> Coverage {
         Coverage::new(self.manifest.coverage.clone(), &self.names)
@@ -178,7 +178,7 @@ impl SnapshotManifest {
         Ok(dict)
     }
 
-    /// Everything that was left out, as pairs of path and reason.
+    /// All excluded paths, as pairs of path and reason.
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyString>, String)>> {
         let left_out = long(py, &Watch::default(), |_| self.manifest.left_out().map_err(raise_object))?;
         let shown = left_out
@@ -207,7 +207,7 @@ impl SnapshotManifest {
         Ok(dict)
     }
 
-    /// As a plain dict, with everything in it.
+    /// All values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("number", self.manifest.number)?;

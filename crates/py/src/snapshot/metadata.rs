@@ -14,7 +14,7 @@ use crate::error::Raise;
 use crate::many::many;
 use crate::paths::{self, PathArg};
 
-/// What is known about a session besides its snapshots.
+/// Data about a session beside its snapshots.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SessionMetadata {
@@ -26,7 +26,7 @@ impl SessionMetadata {
         SessionMetadata { metadata: Mutex::new(metadata) }
     }
 
-    /// Never held while Python runs.
+    /// Locks the metadata; the lock is never held while Python runs.
     fn lock(&self) -> MutexGuard<'_, engine::SessionMetadata> {
         self.metadata.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,19 +52,19 @@ impl SessionMetadata {
         SessionMetadata::new(engine::SessionMetadata::new(session_id, command, tracked_paths))
     }
 
-    /// Its name.
+    /// The id of the session.
     #[getter]
     fn session_id(&self) -> String {
         self.lock().session_id.clone()
     }
 
-    /// When it began: ISO 8601, UTC.
+    /// The time it began: ISO 8601, UTC.
     #[getter]
     fn started(&self) -> String {
         self.lock().started.clone()
     }
 
-    /// When it ended, if it did.
+    /// The time it ended, if it did.
     #[getter]
     fn ended(&self) -> Option<String> {
         self.lock().ended.clone()
@@ -75,20 +75,20 @@ impl SessionMetadata {
         self.lock().ended = ended;
     }
 
-    /// What was run.
+    /// The command line.
     #[getter]
     fn command(&self) -> Vec<String> {
         self.lock().command.clone()
     }
 
-    /// What was tracked.
+    /// The tracked paths.
     #[getter]
     fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         let all = self.lock().tracked_paths.clone();
         all.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
-    /// How many snapshots it has.
+    /// The number of its snapshots.
     #[getter]
     fn snapshot_count(&self) -> u32 {
         self.lock().snapshot_count
@@ -99,7 +99,7 @@ impl SessionMetadata {
         self.lock().snapshot_count = snapshot_count;
     }
 
-    /// How the command ended, if it did.
+    /// The exit code of the command, if it ended.
     #[getter]
     fn exit_code(&self) -> Option<i32> {
         self.lock().exit_code
@@ -121,7 +121,7 @@ impl SessionMetadata {
         self.lock().merkle_roots.push(MerkleRoot::from_bytes(root.get().0));
     }
 
-    /// What went through the proxy: dicts with always the same 15 keys.
+    /// The network events: dicts, always with the same 15 keys.
     #[getter]
     fn network_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let events = self.lock().network_events.clone();
@@ -147,13 +147,13 @@ impl SessionMetadata {
         Ok(Some(dict))
     }
 
-    /// How many events its audit log has.
+    /// The number of events in its audit log.
     #[getter]
     fn audit_event_count(&self) -> u64 {
         self.lock().audit_event_count
     }
 
-    /// What that log came to: a dict of hash_algorithm, event_count, chain_head and merkle_root, or None.
+    /// The digests of that log: a dict of hash_algorithm, event_count, chain_head and merkle_root, or None.
     #[getter]
     fn audit_integrity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(integrity) = self.lock().audit_integrity.clone() else { return Ok(None) };
@@ -165,7 +165,7 @@ impl SessionMetadata {
         Ok(Some(dict))
     }
 
-    /// Who vouches for that log: a dict of predicate_type, key_id, public_key and bundle_filename, or None.
+    /// The signature of that log: a dict of predicate_type, key_id, public_key and bundle_filename, or None.
     #[getter]
     fn audit_attestation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(attestation) = self.lock().audit_attestation.clone() else { return Ok(None) };
@@ -177,12 +177,12 @@ impl SessionMetadata {
         Ok(Some(dict))
     }
 
-    /// As it stands in `session.json`.
+    /// The text of `session.json`.
     fn to_json(&self) -> PyResult<String> {
         self.value().to_json().map_err(invalid)
     }
 
-    /// From what stands in a `session.json`.
+    /// Parse the text of a `session.json`.
     #[staticmethod]
     fn from_json(json: &str) -> PyResult<SessionMetadata> {
         let metadata = engine::SessionMetadata::from_json(json).map_err(invalid)?;
@@ -190,7 +190,7 @@ impl SessionMetadata {
         Ok(SessionMetadata::new(metadata))
     }
 
-    /// As a plain dict, with the keys of `to_json`.
+    /// The values as a plain dict, with the keys of `to_json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("session_id", self.session_id())?;

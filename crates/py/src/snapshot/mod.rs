@@ -24,6 +24,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<restored::RestoreReport>()?;
     module.add_class::<metadata::SessionMetadata>()?;
     module.add_class::<manager::SnapshotManager>()?;
-    // Found on the class where a restore is not what an error is about.
+    // Default on the class, for errors that are not about a restore.
     module.py().get_type::<crate::error::SnapshotError>().setattr("report", module.py().None())
 }

@@ -1,5 +1,5 @@
-//! Tracked paths by the names they were given: what is below a path is shown below that path, however the engine calls
-//! its root (absolute, without links).
+//! Mapping between tracked paths as given and the engine's roots (absolute, without links): paths are shown below the
+//! tracked path as it was given.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use nono::snapshot::SnapshotState;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// The root, and its given name; only those that differ.
+    /// Roots and their given paths, where they differ.
     pairs: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -16,19 +16,19 @@ impl Names {
         Names { pairs: pairs.into_iter().filter(|(root, given)| root != given).collect() }
     }
 
-    /// As the caller calls it.
+    /// Path as the caller sees it.
     pub(crate) fn given(&self, path: PathBuf) -> PathBuf {
         swap(&path, self.pairs.iter().map(|(root, given)| (root, given))).unwrap_or(path)
     }
 
-    /// As the engine calls it.
+    /// Path as the engine sees it.
     pub(crate) fn root(&self, path: PathBuf) -> PathBuf {
         let known = swap(&path, self.pairs.iter().map(|(root, given)| (given, root)));
-        // What has no absolute form (an empty path) is nowhere, and the engine says so.
+        // A path without an absolute form (an empty one) is refused by the engine.
         known.unwrap_or_else(|| std::path::absolute(&path).unwrap_or(path))
     }
 
-    /// The state with its roots called as they were given.
+    /// State with its roots as they were given.
     pub(crate) fn state(&self, state: &SnapshotState) -> SnapshotState {
         let mut state = state.clone();
         for root in &mut state.roots {

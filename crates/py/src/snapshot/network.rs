@@ -1,4 +1,4 @@
-//! Network events on their way between Python's dicts and `session.json`.
+//! Conversion of network events between Python's dicts and `session.json`.
 
 use nono::audit::NetworkEntry;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-/// In the order of the dicts.
+/// Keys, in the order of the dicts.
 const KEYS: [&str; 15] = [
     "timestamp_unix_ms",
     "mode",
@@ -25,7 +25,7 @@ const KEYS: [&str; 15] = [
     "denial_category",
 ];
 
-/// `forward` is ours: a plain request through the proxy.
+/// Modes; `forward` is nono's own addition: a plain request through the proxy.
 const MODES: &[&str] = &["connect", "connect_intercept", "reverse", "external", "forward"];
 const DECISIONS: &[&str] = &["allow", "deny"];
 const MECHANISMS: &[&str] = &["proxy_authorization", "phantom_header", "phantom_path", "phantom_query"];
@@ -42,10 +42,10 @@ const DENIALS: &[&str] = &[
     "external_proxy_rejected",
 ];
 
-/// The same thing in Python and in `session.json`.
+/// Spellings of one value in Python and in `session.json`.
 const OAUTH2: (&str, &str) = ("oauth2", "o_auth2");
 
-/// An event as it stands in `session.json`.
+/// Event in the format of `session.json`.
 pub(crate) fn from_dict(event: &Bound<'_, PyAny>) -> PyResult<Value> {
     let wrong = |_| PyTypeError::new_err("a network event must be a dict");
     let event: &Bound<'_, PyDict> = event.cast::<PyDict>().map_err(wrong)?;
@@ -92,7 +92,7 @@ fn word(event: &Bound<'_, PyDict>, key: &str, known: &[&str]) -> PyResult<Option
     found.map(|found| one_of(key, found.extract()?, known)).transpose()
 }
 
-/// What is of another type, or too large, is nothing.
+/// Value of a key; a value of another type, or a number that is too large, counts as missing.
 fn plain<'py, T>(event: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<T>>
 where
     T: for<'a> FromPyObject<'a, 'py>,

@@ -1,4 +1,4 @@
-//! What a restore did, and whether that is all it should have done.
+//! Result of a restore, and whether it is complete.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::values::change_list;
 use crate::error::{Raise, SnapshotError};
 use crate::paths;
 
-/// What a restore did. Every restore can be undone: what was there before it is in a snapshot of its own.
+/// Result of a restore. Every restore can be undone: the state before it is in a safety snapshot.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct RestoreReport {
@@ -32,8 +32,8 @@ struct Done {
     names: Arc<Names>,
 }
 
-/// What the rules of a snapshot leave to itself is left alone by restoring it, and no failure: a tracked path that was
-/// not captured, and a folder that has to stay for something in it that was excluded.
+/// Whether a skipped path follows from the rules of the snapshot and is not a failure: a tracked path that was not
+/// captured, or a folder that has to stay because of an excluded path in it.
 fn is_expected(why: &Why) -> bool {
     matches!(why, Why::RootFailed(_) | Why::RootUnknown | Why::HoldsOthers)
 }
@@ -61,7 +61,7 @@ impl RestoreReport {
         change_list(py, self.done.changes.iter().cloned(), &self.done.names)
     }
 
-    /// Nothing, if everything is as it was in the snapshot; else the exception that says what is not.
+    /// Exception for an incomplete restore; `None` if everything is as in the snapshot.
     pub(crate) fn incomplete(&self, py: Python<'_>) -> Option<PyErr> {
         if self.done.complete {
             return None;
@@ -71,7 +71,7 @@ impl RestoreReport {
         let more = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
         let message = format!("not everything was restored: {}: {why}{more}", path.display());
         let error = Raise::new("incomplete", message).about(path.clone()).as_a::<SnapshotError>();
-        // Exceptions take any attribute; if not, the message says what matters.
+        // Exceptions accept any attribute; if not, the message has the essentials.
         let _ = error.value(py).setattr("report", self.clone());
         Some(error)
     }
@@ -85,31 +85,31 @@ fn pairs<'py>(py: Python<'py>, pairs: &[(PathBuf, String)]) -> Pairs<'py> {
 
 #[pymethods]
 impl RestoreReport {
-    /// What changed in the tree, sorted by path.
+    /// The changes in the tree, sorted by path.
     #[getter]
     fn applied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.changes(py)
     }
 
-    /// What was left as it is, as pairs of path and reason.
+    /// The paths that were kept, as pairs of path and reason.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.skipped)
     }
 
-    /// What could not be restored, or not completely, as pairs of path and reason.
+    /// The paths that could not be restored, or not completely, as pairs of path and reason.
     #[getter]
     fn failed<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.failed)
     }
 
-    /// What somebody wrote while the restore worked; it went to the store before it was displaced.
+    /// Paths that others wrote during the restore; their contents were stored before they were replaced.
     #[getter]
     fn kept<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
         self.done.kept.iter().map(|path| paths::to_python(py, path)).collect()
     }
 
-    /// What the snapshot had left out and is gone or changed, as pairs of path and what became of it.
+    /// Paths that the snapshot does not hold and that are gone or changed, as pairs of path and what became of it.
     #[getter]
     fn lost<'py>(&self, py: Python<'py>) -> Pairs<'py> {
         pairs(py, &self.done.lost)
@@ -121,13 +121,13 @@ impl RestoreReport {
         self.done.safety.to_string()
     }
 
-    /// Everything that the snapshot holds is as it was.
+    /// Whether everything that the snapshot holds was restored.
     #[getter]
     fn is_complete(&self) -> bool {
         self.done.complete
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("applied", self.changes(py)?.call_method0("to_dict")?)?;

@@ -1,7 +1,7 @@
-//! One engine for several threads: each takes its turn, and waits for it without the interpreter.
+//! Exclusive use of one engine by several threads, which wait for it without the interpreter.
 //!
-//! A process that was forked has the engine's memory, but none of its threads: it opens an engine of its own, and the
-//! copy is forgotten, because ending it would wait for a thread that is not there.
+//! A forked process has the engine's memory, but none of its threads: it opens an engine of its own, and the copy is
+//! leaked, because ending it would wait for a thread that does not exist.
 
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use super::error::{cancelled, raise};
 use crate::error::{Raise, SnapshotError};
 use crate::long::Live;
 
-/// How often a waiting thread looks whether it is still wanted.
+/// Interval at which a waiting thread checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a manager is opened with.
+/// Arguments for opening a manager.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) session: PathBuf,
-    /// Resolved.
+    /// Tracked paths, resolved.
     pub(crate) tracked: Vec<PathBuf>,
     pub(crate) exclusion: ExclusionConfig,
     pub(crate) limits: Limits,
@@ -44,20 +44,20 @@ pub(crate) struct Turn {
 
 #[derive(Debug)]
 struct Slot {
-    /// Whose threads belong to the engine.
+    /// Id of the process that has the engine's threads.
     process: u32,
-    /// None while somebody has it.
+    /// `None` while another thread uses it.
     manager: Option<SnapshotManager>,
     closed: bool,
 }
 
 impl Turn {
-    /// Open the engine. Gives its roots, too.
+    /// Opens the engine, and returns its roots too.
     pub(crate) fn open(mut opening: Opening, live: &Live) -> PyResult<(Turn, Vec<PathBuf>)> {
         let mut manager = opening.open(live)?;
         manager.observe(());
         let roots = manager.roots().to_vec();
-        // For whoever opens it again: from another folder the same name may be another place.
+        // Absolute, for reopening from another working directory.
         manager.session().dir().clone_into(&mut opening.session);
         let slot = Mutex::new(Slot { process: std::process::id(), manager: Some(manager), closed: false });
         Ok((Turn { opening, slot, free: Condvar::new() }, roots))
@@ -67,7 +67,7 @@ impl Turn {
         &self.opening.session
     }
 
-    /// Work with the engine, alone.
+    /// Runs work with exclusive use of the engine.
     pub(crate) fn with<T>(
         &self,
         live: &Live,
@@ -79,7 +79,7 @@ impl Turn {
         work(manager)
     }
 
-    /// End the engine; what it took is settled before, if that is wanted.
+    /// Closes the engine, after settling what it captured if `settle` is set.
     pub(crate) fn close(&self, live: &Live, settle: bool) -> PyResult<()> {
         if !self.lock().closed {
             if settle {
@@ -120,7 +120,7 @@ impl Turn {
     }
 }
 
-/// Gives the engine back, whatever happens.
+/// Guard that returns the engine, also on a panic.
 struct Taken<'a> {
     turn: &'a Turn,
     manager: Option<SnapshotManager>,
@@ -144,7 +144,7 @@ impl Drop for Turn {
             std::mem::forget(manager);
             return;
         }
-        // It waits for its own thread; nobody else should wait with it. While Python ends, there is nobody else.
+        // Ending waits for the engine's thread, so the interpreter is released, unless Python is shutting down.
         let mut manager = Some(manager);
         let _ = Python::try_attach(|py| {
             let manager = manager.take();

@@ -30,7 +30,7 @@ impl ContentHash {
         self.text()
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("hex", self.text())?;
@@ -81,19 +81,19 @@ impl FileState {
         ContentHash(self.hash)
     }
 
-    /// In bytes.
+    /// The size in bytes.
     #[getter]
     fn size(&self) -> u64 {
         self.size
     }
 
-    /// When it was changed, in whole seconds since 1970.
+    /// The time of the last change, in whole seconds since 1970.
     #[getter]
     fn mtime(&self) -> i64 {
         self.seconds
     }
 
-    /// The same in nanoseconds.
+    /// The time of the last change, in nanoseconds since 1970.
     #[getter]
     fn mtime_ns(&self) -> i128 {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
@@ -105,7 +105,7 @@ impl FileState {
         self.permissions
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("hash", self.hash().text())?;
@@ -162,13 +162,13 @@ impl Change {
         self.type_word()
     }
 
-    /// How many bytes a regular file grew by.
+    /// The number of bytes a regular file grew by.
     #[getter]
     fn size_delta(&self) -> i64 {
         self.change.size_delta
     }
 
-    /// What it is now, or was before it went: "file", "symlink", "directory" or "special".
+    /// Its kind now, or before it was removed: "file", "symlink", "directory" or "special".
     #[getter]
     fn kind(&self) -> &'static str {
         match self.change.new.as_ref().or(self.change.old.as_ref()).map(|version| version.kind) {
@@ -181,19 +181,19 @@ impl Change {
         }
     }
 
-    /// Of a regular file, before.
+    /// The hash of a regular file before.
     #[getter]
     fn old_hash(&self) -> Option<ContentHash> {
         hash_of(self.change.old.as_ref())
     }
 
-    /// Of a regular file, after.
+    /// The hash of a regular file after.
     #[getter]
     fn new_hash(&self) -> Option<ContentHash> {
         hash_of(self.change.new.as_ref())
     }
 
-    /// As a plain dict.
+    /// The values as a plain dict.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path(py))?;

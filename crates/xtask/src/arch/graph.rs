@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every crate of the design, with its layer. A crate that is not here fails the check, so that adding one is a decision.
+/// Every crate of the design, with its layer. A crate that is not here fails the check, so that adding one is a
+/// decision.
 const LAYERS: &[(&str, u32)] = &[
     ("nono-sys", 0),
     ("nono-policy", 1),
@@ -60,7 +61,7 @@ fn package(value: &Value) -> Option<Crate> {
     })
 }
 
-/// Every edge that goes sideways or up, and every crate without a place.
+/// Every dependency that goes sideways or up, and every crate without a layer.
 pub(super) fn problems(crates: &[Crate]) -> Vec<String> {
     let ours = |name: &str| crates.iter().any(|known| known.name == name);
     let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! Every crate inherits the workspace's lints, with few exceptions.
+//! Check that every crate inherits the workspace's lints, with few exceptions.
 
 use std::io;
 

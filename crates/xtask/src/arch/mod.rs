@@ -1,4 +1,4 @@
-//! The shape of the workspace, checked: which crate may use which, and what may stand in its source.
+//! Architecture checks: dependencies between crates, lints, and rules for the source text.
 
 mod graph;
 mod manifest;
@@ -8,7 +8,7 @@ mod text;
 use std::io;
 use std::path::Path;
 
-/// Everything that breaks a rule, one line each; empty is good.
+/// Violations of the rules, one line each; empty if there are none.
 pub(crate) fn check(root: &Path) -> io::Result<Vec<String>> {
     let crates = graph::read(root)?;
     let mut problems = graph::problems(&crates);

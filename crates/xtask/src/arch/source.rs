@@ -1,5 +1,5 @@
-//! Rules about the source text: where `unsafe`, printing, the environment and questions about the system may stand, and
-//! how long a file may be.
+//! Rules for the source text: files that may use `unsafe`, print, read the environment or test for the operating
+//! system, and the maximum length of a file.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::text;
 
-/// A word that only some places may use. `tests`: tests and examples may use it anywhere.
+/// Words that only some paths may use. `tests`: tests and examples may use them anywhere.
 struct Rule {
     words: &'static [&'static str],
     allowed: &'static [&'static str],
@@ -22,7 +22,7 @@ const RULES: &[Rule] = &[
         words: &["println!", "eprintln!", "print!", "eprint!", "process::exit"],
         allowed: &["crates/cli/", "crates/xtask/", "benches/"],
         tests: true,
-        why: "a library neither prints nor exits: return a value and let crates/cli say it",
+        why: "a library neither prints nor exits: return a value and let crates/cli print it",
     },
     Rule {
         words: &[
@@ -36,23 +36,23 @@ const RULES: &[Rule] = &[
         ],
         allowed: &["crates/cli/", "crates/py/", "crates/xtask/", "benches/"],
         tests: true,
-        why: "a library does not read the environment: the edge hands it in",
+        why: "a library does not read the environment: the caller passes it in",
     },
     Rule {
         words: &["target_os"],
         allowed: &["crates/sys/", "crates/sandbox/src/backend/"],
         tests: false,
-        why: "which system this is may be asked in crates/sys and crates/sandbox/src/backend only",
+        why: "only crates/sys and crates/sandbox/src/backend may test for the operating system",
     },
 ];
 
 const LONGEST: usize = 500;
 
-/// Files that may be longer, and why.
+/// Files that may be longer, each with the reason.
 const LONG: &[(&str, &str)] = &[];
 
 struct File {
-    /// Relative to the workspace, with `/`.
+    /// Path relative to the workspace, with `/`.
     name: String,
     path: PathBuf,
     source: String,
@@ -99,7 +99,7 @@ fn test_files(files: &[File]) -> HashSet<PathBuf> {
         .collect()
 }
 
-/// Where a module that `parent` declares may be.
+/// Possible files of a module that `parent` declares.
 fn module_files(parent: &Path, name: &str) -> [PathBuf; 2] {
     let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|root| parent.ends_with(root));
     let dir = if is_root { parent.with_file_name("") } else { parent.with_extension("") };

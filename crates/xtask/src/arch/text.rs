@@ -1,7 +1,7 @@
-//! Rust source with everything blanked that is not code, so that a word in a comment or a string is not taken for it.
+//! Rust source with comments and literals blanked, so that a word in them is not mistaken for code.
 //!
-//! Not a parser: it knows comments, strings, characters and braces, which is enough to look for words. Line breaks stay,
-//! so that line numbers are those of the file.
+//! Not a parser: it knows comments, strings, characters and braces, which is enough to look for words. Line breaks
+//! stay, so that line numbers are those of the file.
 
 /// The source without comments, strings and character literals.
 pub(super) fn code(source: &str) -> String {
@@ -11,7 +11,7 @@ pub(super) fn code(source: &str) -> String {
     while at < bytes.len() {
         let skipped = literal(&bytes[at..], at.checked_sub(1).map(|before| bytes[before]));
         if skipped == 0 {
-            // Other than ASCII is of no interest, in code.
+            // Characters other than ASCII do not matter in code.
             out.push(if bytes[at].is_ascii() { char::from(bytes[at]) } else { ' ' });
             at += 1;
         } else {
@@ -23,7 +23,7 @@ pub(super) fn code(source: &str) -> String {
     out
 }
 
-/// How long the comment or literal at the start of `rest` is; 0 when code stands there.
+/// Length of the comment or literal at the start of `rest`; 0 if there is code.
 fn literal(rest: &[u8], before: Option<u8>) -> usize {
     let in_word = before.is_some_and(is_word);
     match rest {
@@ -110,7 +110,7 @@ pub(super) fn without_tests(code: &str) -> String {
     out
 }
 
-/// Where the item that begins at the start of `code` ends: at its semicolon, or at the brace that closes it.
+/// End of the item at the start of `code`: its semicolon, or its closing brace.
 fn item_end(code: &str) -> usize {
     let mut depth = 0;
     for (at, byte) in code.bytes().enumerate() {
@@ -129,7 +129,7 @@ fn item_end(code: &str) -> usize {
     code.len()
 }
 
-/// The modules a file declares for tests only, when they are files of their own.
+/// Test-only modules of a file that are in separate files.
 pub(super) fn test_modules(code: &str) -> Vec<&str> {
     let after = code.split(TEST_ONLY).skip(1);
     after
@@ -140,7 +140,7 @@ pub(super) fn test_modules(code: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The lines on which `word` stands by itself. A word may end in punctuation, such as `println!`.
+/// Lines on which `word` occurs as a whole word. It may end in punctuation, such as `println!`.
 pub(super) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     let stands_alone = |line: &str, at: usize| {
         let before = line[..at].bytes().next_back();

@@ -1,10 +1,10 @@
-//! What agents are told by: settings, hooks, commands, plugins, instructions.
+//! Files that control agents: settings, hooks, commands, plugins, instructions.
 //!
-//! An agent runs what these say, later and outside the sandbox, so whoever can write them has a way out. They stay
-//! readable where a grant covers them and are never writable; no bypass opens them. In an agent's own folder that
-//! holds for names that are absent too, as far as mounts can hold anything: something that says nothing stands there
-//! while the command runs. In a project only what is there is held. A link on the way is held as well, or another
-//! could be put in its place.
+//! An agent runs what these say, later and outside the sandbox, so a command that can write them has a way out. They
+//! stay readable where a grant covers them and are never writable; no bypass opens them. In an agent's own folder that
+//! also applies to absent names where mounts are possible: an empty stand-in is there while the command runs. In a
+//! project only existing files are protected. A link in the path is protected as well, or it could be replaced by
+//! another.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::request::GrantKind;
 use crate::resolve::Inputs;
 use crate::resolved::ClosedBy;
 
-/// The folder in which a project has its profile.
+/// Folder in which a project has its profile.
 const PROJECT_DIR: &str = ".nono";
 
 pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
@@ -36,24 +36,24 @@ pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
     hold_profiles(closures, inputs, &projects);
 }
 
-/// The profiles that projects carry decide what the next run opens.
+/// Protects the profiles of projects, which decide what the next run opens.
 fn hold_profiles(closures: &mut Closures, inputs: &Inputs<'_>, projects: &[PathBuf]) {
     let nono = Agent { name: "nono".to_owned(), project: vec![PROJECT_DIR.to_owned()], ..Agent::default() };
     let state = inputs.locator.place(&inputs.host.state_dir).path;
     let mut holder = Holder { closures, inputs, agent: &nono };
-    // In the home folder that is nono's own, and closed as a whole.
+    // In the home folder this is nono's own folder, which is closed as a whole.
     let is_own = |project: &&PathBuf| inputs.locator.place(&project.join(PROJECT_DIR)).path != state;
     projects.iter().filter(is_own).for_each(|project| holder.project(project));
 }
 
-/// Where projects are looked for: the working directory, and every folder that somebody asked to have written.
+/// Folders that may be projects: the working directory, and every folder that a flag or profile grants for writing.
 fn projects(inputs: &Inputs<'_>) -> Vec<PathBuf> {
     let asked = inputs.request.grants.iter();
     let asked = asked.filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory);
     let profile = inputs.profile.filesystem.grants.iter();
     let profile = profile
         .filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory)
-        // What cannot be expanded is an error, or skipped, where it is granted.
+        // A path that cannot be expanded is reported or skipped where it is granted.
         .filter_map(|grant| expand(&grant.at.path, inputs.host).ok());
     let mut folders: Vec<PathBuf> = std::iter::once(inputs.host.cwd.clone())
         .chain(asked.map(|grant| inputs.host.absolute(&grant.path)))

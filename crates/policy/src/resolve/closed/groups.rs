@@ -1,8 +1,8 @@
-//! What protected groups keep: secrets from being read, what runs later from being written.
+//! Paths of protected groups: secrets are closed to reading, autorun files to writing.
 //!
-//! Two things are spared, both because a tool group of the run, or a person, opens a tool's folder for writing by its name:
-//! what lies in such a folder (an agent's own login in its own state), and such a folder inside something that is held (a
-//! cache beside programs).
+//! Two kinds of paths are exempt, both because a tool group of the run, or the user, opens a tool's folder for writing
+//! by its name: what lies in such a folder (an agent's own login in its own state), and such a folder inside a
+//! write-protected one (a cache beside programs).
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
     }
 }
 
-/// Closes names that are not there.
+/// Closes names that do not exist.
 pub(super) fn close(closures: &mut Closures, inputs: &Inputs<'_>, names: &[(PathBuf, ProtectedName)]) {
     let tools = LazyCell::new(|| written_by_tools(inputs));
     for (dir, name) in names {
@@ -50,8 +50,8 @@ pub(super) fn close(closures: &mut Closures, inputs: &Inputs<'_>, names: &[(Path
     }
 }
 
-/// Where the names of the policy begin: the home folder and those that variables name, each looked at once. Of the
-/// hundreds of names few are there, and a name that is not in its folder's listing needs no further look.
+/// Base folders of the policy's names: the home folder and those that variables name, each listed once. Few of the
+/// hundreds of names exist, and a name that is not in its folder's listing needs no further lookup.
 struct Bases<'a, 'b> {
     inputs: &'a Inputs<'b>,
     known: HashMap<String, Vec<Base>>,
@@ -59,13 +59,13 @@ struct Bases<'a, 'b> {
 
 struct Base {
     dir: PathBuf,
-    /// What is in it; `None` where a name has to be looked for: it cannot be listed, or a link below the home folder leads
-    /// to it, which may have to be held.
+    /// Listing of the folder. `None` where each name has to be looked up: the folder cannot be listed, or a link below
+    /// the home folder leads to it, which may have to be protected.
     entries: Option<Entries>,
 }
 
 impl Bases<'_, '_> {
-    /// Each folder that the beginning of a text may mean.
+    /// Folders that the beginning of a text may stand for.
     fn of(&mut self, start: &str) -> &[Base] {
         let inputs = self.inputs;
         if !self.known.contains_key(start) {
@@ -89,7 +89,7 @@ impl Base {
         Base { dir, entries }
     }
 
-    /// Whether nothing is there by the first name of a path.
+    /// Whether the first component of a path is known to be missing.
     fn lacks(&self, rest: &str) -> bool {
         let first = OsStr::new(rest.split_once('/').map_or(rest, |(first, _)| first));
         self.entries.as_ref().is_some_and(|entries| {
@@ -98,7 +98,7 @@ impl Base {
     }
 }
 
-/// Whether links lead to a folder no further than to the home folder, which nobody inside can exchange.
+/// Whether a folder is reached without links below the home folder, which no command in the sandbox can replace.
 fn is_plain(inputs: &Inputs<'_>, dir: &Path, found: &Path) -> bool {
     let home = inputs.host.home.as_deref();
     match home.and_then(|home| Some((home, dir.strip_prefix(home).ok()?))) {
@@ -133,7 +133,7 @@ fn add_path(
         let inside = tools.iter().filter(|tool| strictly_within(tool, &closure.path));
         closure.openings = inside.cloned().collect();
     }
-    // Names are listed once, so only links can lead two of them to the same place.
+    // Names are listed once, so only links can lead two of them to the same path.
     if through_links {
         closures.put(closure);
     } else {
@@ -141,7 +141,7 @@ fn add_path(
     }
 }
 
-/// The links on the way below the home folder: whoever exchanges one decides what runs.
+/// Protects the links in a path below the home folder: a command that replaces one decides what runs.
 fn hold_links(closures: &mut Closures, inputs: &Inputs<'_>, path: &Path, by: &dyn Fn() -> ClosedBy) {
     let Some(home) = inputs.host.home.as_deref() else { return };
     for on_the_way in path.ancestors().take_while(|dir| strictly_within(dir, home)) {
@@ -149,8 +149,8 @@ fn hold_links(closures: &mut Closures, inputs: &Inputs<'_>, path: &Path, by: &dy
     }
 }
 
-/// Where the tool groups of this run may write, without links; and the folders of other tool groups that a person grants
-/// for writing by exactly that name.
+/// Folders, without links, that the tool groups of this run may write; and folders of other tool groups that the user
+/// grants for writing by exactly that name.
 fn written_by_tools(inputs: &Inputs<'_>) -> Vec<PathBuf> {
     let granted = granted_by_name(inputs);
     let mut written = Vec::new();
@@ -167,7 +167,7 @@ fn written_by_tools(inputs: &Inputs<'_>) -> Vec<PathBuf> {
     written.into_iter().map(|path| inputs.locator.place(&path).path).collect()
 }
 
-/// The folders below the home that flags and the person's own profiles grant for writing; a project's profile does not count.
+/// Folders below the home that flags and the user's own profiles grant for writing; a project's profile does not count.
 fn granted_by_name(inputs: &Inputs<'_>) -> Vec<PathBuf> {
     let Some(home) = inputs.host.home.as_deref() else { return Vec::new() };
     let wanted = |access: AccessMode, kind| access.writes() && kind == GrantKind::Directory;
@@ -192,8 +192,8 @@ mod tests {
     use crate::testing::{Tree, data, dir, host};
     use crate::{DeniedReason, PolicyData, QueryResult, query_path, query_path_on};
 
-    /// The small policy, where `~/.edit`, `~/bin` and `~/.tool` run later, `~/.edit/login` is secret, and the tool has a
-    /// cache in `~/.tool`.
+    /// The small policy, where `~/.edit`, `~/bin` and `~/.tool` run later, `~/.edit/login` is secret, and the tool has
+    /// a cache in `~/.tool`.
     fn policy() -> PolicyData {
         let mut data = data();
         let more = |name: &str, closed: &[&str], held: &[&str]| Group {

@@ -24,7 +24,7 @@ fn meaning(text: &str) -> Result<Meaning, PolicyError> {
     meaning_in(&tree(), text)
 }
 
-/// A run with the profile as somebody agreed to it; by now the tree is `later`.
+/// A run with the profile as the user agreed to it; by now the tree is `later`.
 fn run(text: &str, later: &Tree, request: &RunRequest) -> Result<ResolvedPolicy, PolicyError> {
     let project = read(text).unwrap();
     let meaning = project.meaning(&host(), &data(), &tree()).unwrap();

@@ -56,7 +56,7 @@ fn base64_is_found_wherever_it_begins() {
             let clean = cleaned(&forms(None), &[encoded.as_bytes()]);
             let clean = String::from_utf8(clean).unwrap();
             assert!(clean.contains(DUMMY), "{before:?}: {clean}");
-            // At most the characters that it shares with its neighbours are left.
+            // At most the characters that the secret shares with its neighbours are left.
             let before = (before.len() * 8).div_ceil(6);
             assert!(clean.len() <= before + DUMMY.len() + 5, "{before:?}: {clean}");
         }
@@ -117,7 +117,7 @@ fn nothing_of_it_can_be_printed() {
     assert!(!printed.contains("sk-live"));
 }
 
-/// Another way to the same end for a secret that has one spelling only: all at once, by the standard library.
+/// Reference implementation for a secret with one spelling only, on the whole body, by the standard library.
 fn oracle(body: &str, secret: &str) -> String {
     body.replace(secret, "XX")
 }

@@ -1,1 +1,1 @@
-"""What ``nono_py.audit`` is made of; import from there."""
+"""Implementation of ``nono_py.audit``; import from there."""

@@ -12,17 +12,17 @@ from .events import ScrubPolicyDiffPayload
 
 
 def approval_granted() -> str:
-    """The decision that somebody said yes."""
+    """The decision that grants a request."""
     return "Granted"
 
 
 def approval_timeout() -> str:
-    """The decision that nobody answered in time."""
+    """The decision for a request without an answer in time."""
     return "Timeout"
 
 
 def approval_denied(reason: str) -> dict[str, dict[str, str]]:
-    """The decision that somebody said no."""
+    """The decision that denies a request."""
     return {"Denied": {"reason": reason}}
 
 
@@ -113,7 +113,7 @@ def network(
     injection_mode: str | None = None,
     denial_category: str | None = None,
 ) -> dict[str, Any]:
-    """Something went through the proxy, or was refused by it."""
+    """A request through the proxy, allowed or refused."""
     event = {
         "timestamp_unix_ms": timestamp_unix_ms,
         "mode": mode,

@@ -34,7 +34,7 @@ DenialCategory = Literal[
 class _Payload(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True)
 
-    # Left out of the record where they say nothing; all others are written as null.
+    # Left out of the record if empty; all others are written as null.
     _left_out: ClassVar[frozenset[str]] = frozenset()
 
     def to_wire(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ ApprovalDecision = Union[Literal["Granted", "Timeout"], _Denied]
 
 
 class CapabilityRequestPayload(_Payload):
-    """A path somebody asked for."""
+    """A request for a path."""
 
     request_id: str
     path: str
@@ -91,7 +91,7 @@ class AuditEntryPayload(_Payload):
 
 
 class UrlOpenRequestPayload(_Payload):
-    """A URL somebody asked to open."""
+    """A request to open a URL."""
 
     request_id: str
     url: str
@@ -131,7 +131,7 @@ class NetworkAuditEventPayload(_Payload):
 
 
 class ScrubPolicyDiffPayload(_Payload):
-    """How the rules of redaction differ from those built in. Empty lists are not written."""
+    """Differences of the redaction rules from the built-in ones. Empty lists are not written."""
 
     added_flags: list[str] = Field(default_factory=list)
     removed_flags: list[str] = Field(default_factory=list)
@@ -180,7 +180,7 @@ class UrlOpenEvent(_Payload):
 
 
 class NetworkEvent(_Payload):
-    """Something went through the proxy, or was refused by it."""
+    """A request through the proxy, allowed or refused."""
 
     type: Literal["network"] = "network"
     event: NetworkAuditEventPayload
@@ -190,7 +190,7 @@ AuditEvent = Annotated[
     Union[SessionStartedEvent, SessionEndedEvent, CapabilityDecisionEvent, UrlOpenEvent, NetworkEvent],
     Field(discriminator="type"),
 ]
-"""Any of the events, told apart by their ``type``."""
+"""Any of the events, distinguished by their ``type``."""
 
 _ANY_EVENT: TypeAdapter[_Payload] = TypeAdapter(AuditEvent)
 

@@ -1,4 +1,4 @@
-"""Digests, each under a name of its own, and the tree over all events.
+"""Digests, each with a domain of its own, and the Merkle tree over all events.
 
 The scheme is the one of the native log (``alpha``): SHA-256, a domain in front of what is hashed, an odd node at the
 end of a level goes up as it is.
@@ -22,7 +22,7 @@ MERKLE_DOMAIN_ALPHA = b"nono.audit.merkle.alpha\n"
 SESSION_DIGEST_DOMAIN_ALPHA = b"nono.audit.session-digest.alpha\n"
 LEDGER_CHAIN_DOMAIN_ALPHA = b"nono.audit.ledger.chain.alpha\n"
 
-# Before the first record.
+# Chain digest before the first record.
 _ZERO = bytes(32)
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -41,7 +41,7 @@ def digest_of(value: object, name: str) -> bytes:
 
 
 def before(line: Mapping[str, Any]) -> bytes | None:
-    """The chain hash that a line says it follows; None of the first one, which has to say so, too."""
+    """The chain hash that a line names as its predecessor; None for the first one, which has to say so explicitly."""
     if "prev_chain" not in line:
         raise VerificationError("prev_chain is missing")
     chain_hash = line["prev_chain"]
@@ -49,27 +49,27 @@ def before(line: Mapping[str, Any]) -> bytes | None:
 
 
 def leaf(event_json: bytes) -> bytes:
-    """Of the exact bytes of one event."""
+    """Digest of the exact bytes of one event."""
     return sha256(EVENT_DOMAIN_ALPHA + event_json).digest()
 
 
 def chain(before: bytes | None, leaf_hash: bytes) -> bytes:
-    """Of everything before, and the next leaf."""
+    """Digest of the chain so far and the next leaf."""
     return sha256(CHAIN_DOMAIN_ALPHA + (before or _ZERO) + leaf_hash).digest()
 
 
 def node(left: bytes, right: bytes) -> bytes:
-    """Of two nodes of the tree."""
+    """Digest of two nodes of the tree."""
     return sha256(MERKLE_DOMAIN_ALPHA + left + right).digest()
 
 
 def session_digest(payload: bytes) -> bytes:
-    """Of what a session's record must keep saying."""
+    """Digest of the protected fields of a session's record."""
     return sha256(SESSION_DIGEST_DOMAIN_ALPHA + payload).digest()
 
 
 def ledger_chain(before: bytes | None, payload: bytes) -> bytes:
-    """Of the ledger so far, and its next line."""
+    """Digest of the ledger so far and its next line."""
     return sha256(LEDGER_CHAIN_DOMAIN_ALPHA + (before or _ZERO) + payload).digest()
 
 
@@ -90,7 +90,7 @@ class Merkle:
         self.leaves += 1
 
     def root(self) -> bytes | None:
-        """None of an empty tree."""
+        """The root; None for an empty tree."""
         if not self._parts:
             return None
         root = self._parts[-1]

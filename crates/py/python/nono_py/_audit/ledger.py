@@ -1,4 +1,4 @@
-"""The ledger of a machine's sessions, and the digest of a session that it keeps."""
+"""The ledger of a user's sessions, and the digest of a session in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hashing import VerificationError, digest_of
 _HEX_BYTES = re.compile(r"([0-9a-fA-F]{2})*")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-# What the digest covers, in its order.
+# Fields that the digest covers, in order.
 _PROTECTED = (
     "session_id",
     "started",
@@ -57,7 +57,7 @@ class LedgerRecordDict(TypedDict):
 
 
 class LedgerVerificationResultDict(TypedDict):
-    """What ``verify_session_in_ledger`` found."""
+    """Result of ``verify_session_in_ledger``."""
 
     hash_algorithm: str
     entry_count: int
@@ -69,7 +69,7 @@ class LedgerVerificationResultDict(TypedDict):
 
 
 class HasJson(Protocol):
-    """Something like ``nono_py.SessionMetadata``."""
+    """Protocol of ``nono_py.SessionMetadata``."""
 
     def to_json(self) -> str:
         """The metadata as JSON."""
@@ -86,7 +86,7 @@ def validate_ledger_session_id(session_id: str) -> None:
 
 
 def compute_session_digest(metadata: Metadata) -> str:
-    """The digest over what a session's record must keep saying, hexadecimal.
+    """The digest over the protected fields of a session's record, hexadecimal.
 
     Takes ``SessionMetadata``, or its JSON as a mapping; all 13 keys have to be there. Other keys are not covered.
     """
@@ -209,8 +209,8 @@ def _canonical(value: object) -> bytes:
     try:
         return text.compact(value)
     except (TypeError, ValueError, RecursionError) as error:
-        # NaN, half characters, objects that are no JSON.
-        raise VerificationError(f"cannot be put in JSON: {error}") from None
+        # NaN, lone surrogates, objects that are not JSON.
+        raise VerificationError(f"cannot serialise to JSON: {error}") from None
 
 
 def _as_mapping(metadata: Metadata) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ _NATIVE = "events.ndjson"
 
 
 class AuditVerificationResultDict(TypedDict):
-    """What ``verify_log`` found."""
+    """Result of ``verify_log``."""
 
     hash_algorithm: str
     merkle_scheme: str
@@ -34,7 +34,7 @@ class AuditVerificationResultDict(TypedDict):
 
 
 class StopEvent(Protocol):
-    """What ``tail_session`` needs of a ``threading.Event``."""
+    """The part of ``threading.Event`` that ``tail_session`` needs."""
 
     def is_set(self) -> bool:
         """Whether to stop."""
@@ -115,7 +115,7 @@ def _replaced(file: BinaryIO, path: Path) -> bool:
     try:
         there = os.stat(path)
     except FileNotFoundError:
-        # Perhaps on its way to another name. What is written to it still is read; a new file is found later.
+        # Perhaps being renamed. Bytes still written to it are read; a new file is found later.
         return False
     return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
 
@@ -200,7 +200,7 @@ def _stored_summary(folder: Path) -> Mapping[str, Any] | None:
     except text.Ambiguous as error:
         raise VerificationError(f"{path}: {error}") from None
     except JSONDecodeError:
-        # Not written by anybody who keeps a summary; the log is all there is, and the result says so.
+        # Not a summary of nono; only the log can be verified, and the result says so.
         return None
     if not isinstance(session, dict):
         raise VerificationError(f"{path}: not an object")
@@ -211,7 +211,7 @@ def _stored_summary(folder: Path) -> Mapping[str, Any] | None:
 
 
 class _Checked:
-    """All records so far, in a few digests."""
+    """State of the chain: digests over all records so far."""
 
     def __init__(self) -> None:
         self.head: bytes | None = None
@@ -234,7 +234,7 @@ class _Checked:
         self.tree.push(leaf)
 
     def _leaves(self, record: dict[str, Any]) -> list[bytes]:
-        """What the leaf hash may be: of the text that was hashed or, without it, of the event as either writer has it."""
+        """Possible leaf hashes: of the hashed text or, without it, of the event as each writer serialises it."""
         event, event_json = record.get("event"), record.get("event_json")
         if not isinstance(event, dict):
             raise VerificationError("the record has no event")
@@ -257,7 +257,7 @@ class _Checked:
 
 
 class _Stored:
-    """What somebody said of the whole log. What was not said is None."""
+    """Stored summary of the whole log. Missing values are None."""
 
     def __init__(self, summary: Mapping[str, Any] | None) -> None:
         self.given = summary is not None

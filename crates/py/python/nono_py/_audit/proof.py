@@ -13,14 +13,14 @@ _MAX_LEAVES = 1 << 64
 
 
 class AuditProofNodeDict(TypedDict):
-    """A node beside the way up, and the side it is on."""
+    """A sibling node on the path to the root, and its side."""
 
     direction: Literal["left", "right"]
     hash: str
 
 
 class AuditInclusionProofDict(TypedDict):
-    """The way from one leaf to the root."""
+    """The path from one leaf to the root."""
 
     leaf_index: int
     leaf_count: int
@@ -66,7 +66,7 @@ def verify_inclusion_proof(
     """Whether a proof holds; a malformed one does not.
 
     Give ``expected_root``, from where you trust it: without it, a proof is only in agreement with itself, which
-    anybody can make. The number of leaves is not proven: trees of several sizes share the way of one leaf.
+    proves nothing. The number of leaves is not proven: trees of several sizes share the path of one leaf.
     """
     try:
         root = digest_of(proof["merkle_root"], "root")
@@ -74,12 +74,12 @@ def verify_inclusion_proof(
             return False
         return _climb(proof) == root
     except Exception:
-        # Whatever a made-up proof does to us, it proves nothing.
+        # A forged proof that raises proves nothing.
         return False
 
 
 def _climb(proof: AuditInclusionProofDict | Mapping[str, Any]) -> bytes | None:
-    """The root the proof leads to; None if it does not lead anywhere."""
+    """The root the proof leads to; None if it is not a valid path."""
     at, width, siblings = proof["leaf_index"], proof["leaf_count"], proof["siblings"]
     if type(at) is not int or type(width) is not int or not isinstance(siblings, (list, tuple)):
         return None

@@ -40,7 +40,7 @@ class AlphaRecorder:
             return record
 
     def write(self, fh: IO[Any], event: Mapping[str, Any] | events._Payload) -> dict[str, Any]:
-        """The same, and append its line to ``fh``, a text or binary file, and flush it.
+        """Make the record of an event, append its line to ``fh``, a text or binary file, and flush it.
 
         If that fails, the record was not made: the same number is free again.
         """

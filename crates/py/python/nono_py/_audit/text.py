@@ -1,4 +1,4 @@
-"""Files somebody else may have written: JSON without two meanings, lines of bounded length, only regular files."""
+"""Reading untrusted files: unambiguous JSON, lines of bounded length, only regular files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-# No line is longer, and no record of a session: what is parsed at once stays small.
+# Maximum size of a line and of a session's record, so that parsing stays bounded.
 MAX_BYTES = 16 << 20
 # More digits than any number in a record has; without a limit, a long one costs minutes.
 _MAX_DIGITS = 40
 
 
 class Ambiguous(JSONDecodeError):
-    """JSON by its syntax, but two programs would not read the same in it."""
+    """Valid JSON that two programs could read differently."""
 
 
 def compact(value: object, *, ascii_only: bool = False) -> bytes:
@@ -42,7 +42,7 @@ def parse(data: bytes) -> Any:
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The same, of a document that has to be an object."""
+    """The value of a JSON document that has to be an object."""
     value = parse(data)
     if not isinstance(value, dict):
         raise JSONDecodeError("not an object", "", 0)
