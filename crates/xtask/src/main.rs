@@ -7,7 +7,9 @@ mod docs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask arch            check layers, lints and source rules
+const USAGE: &str =
+    "usage: cargo xtask arch            check layers, lints, source rules, type names and module circles
+       cargo xtask measure         print lines by crate, repeated type names and module circles
        cargo xtask docs [--check]  write (or only check) the generated parts of the documents";
 
 fn main() -> ExitCode {
@@ -15,6 +17,10 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let problems = match args[..] {
         ["arch"] => arch::check(&root()),
+        ["measure"] => arch::measure(&root()).map(|page| {
+            print(&page);
+            Vec::new()
+        }),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::check(&root()),
         _ => {
@@ -33,6 +39,11 @@ fn main() -> ExitCode {
 #[allow(clippy::print_stderr, reason = "this is a command line program")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+#[allow(clippy::print_stdout, reason = "this is a command line program")]
+fn print(text: &str) {
+    print!("{text}");
 }
 
 /// The workspace's root folder.

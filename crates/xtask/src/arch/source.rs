@@ -51,25 +51,51 @@ const LONGEST: usize = 500;
 /// Files that may be longer, each with the reason.
 const LONG: &[(&str, &str)] = &[];
 
-struct File {
-    /// Path relative to the workspace, with `/`.
-    name: String,
+/// One source file of the workspace.
+pub(super) struct File {
+    /// Relative to the workspace, with `/`.
+    pub(super) name: String,
     path: PathBuf,
     source: String,
     code: String,
+    /// Part of a test or an example, as a whole.
+    is_test: bool,
 }
 
-pub(super) fn problems(root: &Path) -> io::Result<Vec<String>> {
+impl File {
+    /// Source of the product, without comments, strings and test items; nothing for a file of tests, of this tool or of
+    /// the benchmarks.
+    pub(super) fn product(&self) -> Option<String> {
+        let ours = self.name.starts_with("crates/") && !self.name.starts_with("crates/xtask/");
+        (ours && !self.is_test).then(|| text::without_tests(&self.code))
+    }
+
+    /// Number of lines, tests at its end left out.
+    pub(super) fn lines(&self) -> usize {
+        let tests = self.code.find("\n#[cfg(test)]\nmod tests {").unwrap_or(self.source.len());
+        self.source[..tests].lines().count()
+    }
+}
+
+/// All source files, in the order of their names.
+pub(super) fn files(root: &Path) -> io::Result<Vec<File>> {
     let mut files = Vec::new();
     for folder in ["crates", "tests", "benches"] {
         collect(root, &root.join(folder), &mut files)?;
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    let test_files = test_files(&files);
-    let mut problems: Vec<String> =
-        files.iter().flat_map(|file| words(file, test_files.contains(&file.path))).collect();
-    problems.extend(lengths(&files, LONG));
-    Ok(problems)
+    let tests = test_files(&files);
+    for file in &mut files {
+        let folder = |name: &str| file.name.split('/').any(|part| part == name);
+        file.is_test = tests.contains(&file.path) || folder("tests") || folder("examples");
+    }
+    Ok(files)
+}
+
+pub(super) fn problems(files: &[File]) -> Vec<String> {
+    let mut problems: Vec<String> = files.iter().flat_map(words).collect();
+    problems.extend(lengths(files, LONG));
+    problems
 }
 
 fn collect(root: &Path, dir: &Path, files: &mut Vec<File>) -> io::Result<()> {
@@ -83,7 +109,7 @@ fn collect(root: &Path, dir: &Path, files: &mut Vec<File>) -> io::Result<()> {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = fs::read_to_string(&path)?;
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            files.push(File { name, code: text::code(&source), path, source });
+            files.push(File { name, code: text::code(&source), path, source, is_test: false });
         }
     }
     Ok(())
@@ -106,13 +132,11 @@ fn module_files(parent: &Path, name: &str) -> [PathBuf; 2] {
     [dir.join(name).with_extension("rs"), dir.join(name).join("mod.rs")]
 }
 
-fn words(file: &File, test_module: bool) -> Vec<String> {
-    let folder = |name: &str| file.name.split('/').any(|part| part == name);
-    let is_test = test_module || folder("tests") || folder("examples");
+fn words(file: &File) -> Vec<String> {
     let product = text::without_tests(&file.code);
     let mut problems = Vec::new();
     for rule in RULES.iter().filter(|rule| !rule.allowed.iter().any(|place| file.name.starts_with(place))) {
-        let code = match (rule.tests, is_test) {
+        let code = match (rule.tests, file.is_test) {
             (true, true) => continue,
             (true, false) => &product,
             (false, _) => &file.code,
@@ -151,16 +175,23 @@ mod tests {
     use super::*;
 
     fn file(name: &str, source: &str) -> File {
-        File { name: name.into(), path: name.into(), source: source.into(), code: text::code(source) }
+        let is_test = name.ends_with("tests.rs");
+        File {
+            name: name.into(),
+            path: name.into(),
+            source: source.into(),
+            code: text::code(source),
+            is_test,
+        }
     }
 
     #[test]
     fn forbidden_words_are_found_where_they_may_not_stand() {
         let source = "fn f() { unsafe { g() }; println!(\"x\"); std::env::var(\"A\"); }\n";
-        assert_eq!(words(&file("crates/policy/src/a.rs", source), false).len(), 3);
-        assert_eq!(words(&file("crates/cli/src/a.rs", source), false).len(), 1);
-        assert_eq!(words(&file("crates/sys/src/a.rs", source), false).len(), 2);
-        assert_eq!(words(&file("crates/policy/src/tests.rs", source), true).len(), 1);
+        assert_eq!(words(&file("crates/policy/src/a.rs", source)).len(), 3);
+        assert_eq!(words(&file("crates/cli/src/a.rs", source)).len(), 1);
+        assert_eq!(words(&file("crates/sys/src/a.rs", source)).len(), 2);
+        assert_eq!(words(&file("crates/policy/src/tests.rs", source)).len(), 1);
     }
 
     #[test]
