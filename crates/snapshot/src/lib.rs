@@ -45,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `ARCHITECTURE.md` has the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does not
+//! `docs/internals/snapshots.md` and `store.md` have the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does not
 //! protect. Nothing here prints, prompts or reads the environment.
 
 mod build;

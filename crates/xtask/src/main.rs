@@ -1,14 +1,17 @@
 //! The project's own chores: `cargo xtask arch` checks the shape of the workspace, `cargo xtask docs` keeps generated
-//! text up to date. Nothing here is part of the product.
+//! text up to date and checks the links of the documents. Nothing here is part of the product.
 
 mod arch;
 mod docs;
+mod pages;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask arch            check layers, lints and source rules
-       cargo xtask docs [--check]  write (or only check) the generated parts of the documents";
+       cargo xtask docs            write the generated parts of the documents
+       cargo xtask docs --check    check them, and every link, page and path in the documents";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +19,7 @@ fn main() -> ExitCode {
     let problems = match args[..] {
         ["arch"] => arch::check(&root()),
         ["docs"] => docs::write(&root()),
-        ["docs", "--check"] => docs::check(&root()),
+        ["docs", "--check"] => check_documents(&root()),
         _ => {
             say(USAGE);
             return ExitCode::from(2);
@@ -28,6 +31,12 @@ fn main() -> ExitCode {
         Ok(problems) => problems.iter().for_each(|problem| say(problem)),
     }
     ExitCode::FAILURE
+}
+
+fn check_documents(root: &Path) -> io::Result<Vec<String>> {
+    let mut problems = docs::check(root)?;
+    problems.extend(pages::check(root)?);
+    Ok(problems)
 }
 
 #[allow(clippy::print_stderr, reason = "this is a command line program")]
