@@ -45,8 +45,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/internals/snapshots.md` and `store.md` have the stages, the formats on disk and the order of writes; `SECURITY.md` what a snapshot does not
-//! protect. Nothing here prints, prompts or reads the environment.
+//! `docs/internals/snapshots.md` has the stages, `docs/internals/store.md` the formats on disk and the order of writes;
+//! `SECURITY.md` what a snapshot does not protect. Nothing here prints, prompts or reads the environment.
 
 mod build;
 mod bytes;
