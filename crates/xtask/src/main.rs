@@ -2,6 +2,7 @@
 //! text up to date and checks the links of the documents. Nothing here is part of the product.
 
 mod arch;
+mod commands;
 mod docs;
 mod pages;
 
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let problems = match args[..] {
         ["arch"] => arch::check(&root()),
-        ["docs"] => docs::write(&root()),
+        ["docs"] => write_documents(&root()),
         ["docs", "--check"] => check_documents(&root()),
         _ => {
             say(USAGE);
@@ -33,9 +34,16 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
+fn write_documents(root: &Path) -> io::Result<Vec<String>> {
+    let mut problems = docs::write(root)?;
+    problems.extend(commands::write(root)?);
+    Ok(problems)
+}
+
 fn check_documents(root: &Path) -> io::Result<Vec<String>> {
     let mut problems = docs::check(root)?;
     problems.extend(pages::check(root)?);
+    problems.extend(commands::check(root)?);
     Ok(problems)
 }
 
