@@ -61,7 +61,8 @@ fn describe(
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
     let level = if words.len() < 2 { "##" } else { "###" };
     let name = std::iter::once("nono").chain(words.iter().copied()).collect::<Vec<_>>().join(" ");
-    page.push_str(&format!("\n{level} {name}\n\n```text\n{}\n```\n", lines.join("\n")));
+    let section = format!("\n{level} {name}\n\n```text\n{}\n```\n", lines.join("\n"));
+    page.push_str(&section);
     for command in commands(&lines) {
         describe(&[words, &[command]].concat(), help, page)?;
     }

@@ -188,11 +188,11 @@ fn exists(root: &Path, named: &str) -> bool {
             at.push(part);
             continue;
         };
-        let names = fs::read_dir(&at).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let mut names = fs::read_dir(&at).into_iter().flatten().flatten().map(|entry| entry.file_name());
         let fits = |name: &std::ffi::OsString| {
             name.to_str().is_some_and(|name| name.starts_with(start) && name.ends_with(end))
         };
-        let Some(name) = names.into_iter().find(fits) else { return false };
+        let Some(name) = names.find(fits) else { return false };
         at.push(name);
     }
     at.exists()
