@@ -5,7 +5,7 @@ import subprocess
 
 from agents import call, dialog
 
-# What the agent is told once, outside: the line that docs/mcp.md has.
+# What the agent is told once, outside: the line that docs/guide/mcp.md has.
 ADD = {
     "claude": ["mcp", "add", "--scope", "user", "nono", "--", "nono", "mcp"],
     "codex": ["mcp", "add", "nono", "--", "nono", "mcp"],

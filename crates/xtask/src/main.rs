@@ -1,16 +1,20 @@
 //! Development tasks: `cargo xtask arch` checks the architecture of the workspace, `cargo xtask docs` keeps generated
-//! text up to date. Nothing here is part of the product.
+//! text up to date and checks the links of the documents. Nothing here is part of the product.
 
 mod arch;
+mod commands;
 mod docs;
+mod pages;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask arch            check layers, lints, source rules, type names and module circles
        cargo xtask measure         print lines by crate, repeated type names and module circles
-       cargo xtask docs [--check]  write (or only check) the generated parts of the documents";
+       cargo xtask docs            write the generated parts of the documents
+       cargo xtask docs --check    check them, and every link, page and path in the documents";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -21,8 +25,8 @@ fn main() -> ExitCode {
             print(&page);
             Vec::new()
         }),
-        ["docs"] => docs::write(&root()),
-        ["docs", "--check"] => docs::check(&root()),
+        ["docs"] => write_documents(&root()),
+        ["docs", "--check"] => check_documents(&root()),
         _ => {
             say(USAGE);
             return ExitCode::from(2);
@@ -34,6 +38,19 @@ fn main() -> ExitCode {
         Ok(problems) => problems.iter().for_each(|problem| say(problem)),
     }
     ExitCode::FAILURE
+}
+
+fn write_documents(root: &Path) -> io::Result<Vec<String>> {
+    let mut problems = docs::write(root)?;
+    problems.extend(commands::write(root)?);
+    Ok(problems)
+}
+
+fn check_documents(root: &Path) -> io::Result<Vec<String>> {
+    let mut problems = docs::check(root)?;
+    problems.extend(pages::check(root)?);
+    problems.extend(commands::check(root)?);
+    Ok(problems)
 }
 
 #[allow(clippy::print_stderr, reason = "this is a command line program")]
