@@ -12,7 +12,7 @@ use nono_snapshot::file;
 use nono_snapshot::session::Session;
 
 use crate::error::CheckpointError;
-use crate::manager::Host;
+use crate::host::Host;
 use crate::place::Place;
 use crate::project::{self, Project, ProjectHash};
 

@@ -16,6 +16,7 @@ pub mod error;
 mod folder;
 pub mod forget;
 pub mod history;
+pub mod host;
 mod json;
 pub mod legacy;
 pub mod manager;

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, CheckpointId, Stats};
+pub use crate::host::Host;
 use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
@@ -31,14 +32,6 @@ pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::{LastRestore, Undoable};
 pub use versions::{ChangedBy, FileVersion};
 use watch::Watcher;
-
-/// Properties of the machine, from the caller.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// nono's state folder.
-    pub state_dir: PathBuf,
-    pub home: PathBuf,
-}
 
 /// Checkpoints of all projects of one state folder.
 #[derive(Debug)]

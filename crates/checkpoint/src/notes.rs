@@ -8,8 +8,9 @@ use nono_snapshot::file::{self, Sync};
 use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
+use crate::host::Host;
 use crate::json;
-use crate::manager::{Host, Note};
+use crate::manager::Note;
 use crate::project::hex;
 
 /// Maximum number of notes of a conversation; those of an ended one are never fetched.

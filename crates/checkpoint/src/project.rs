@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
-use crate::manager::Host;
+use crate::host::Host;
 use crate::place::Place;
 
 /// Names that make a folder a project.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
+use crate::host::Host;
 use crate::json;
-use crate::manager::Host;
 use crate::project;
 
 const FILE: &str = "unprotected.json";

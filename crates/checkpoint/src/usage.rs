@@ -10,7 +10,7 @@ use nono_snapshot::{SnapshotError, shares};
 use nono_sys::fs::disk_bytes;
 
 use crate::error::CheckpointError;
-use crate::manager::Host;
+use crate::host::Host;
 
 /// Folders beside the store that hold sessions and projects.
 const BESIDE: [&str; 2] = ["rollbacks", "projects"];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::rollback::folder;
+use crate::own_file;
 
 /// Reasons why a section cannot be read.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) fn section(file: &Path, name: &str) -> Result<Option<Table>, Unusable
 
 /// The value of this name, if there is one.
 pub(crate) fn value(file: &Path, name: &str) -> Result<Option<Value>, Unusable> {
-    let bytes = match folder::read(file) {
+    let bytes = match own_file::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Unusable::Io)?,
     };

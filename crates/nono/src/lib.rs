@@ -44,6 +44,7 @@ pub mod interrupt;
 pub mod learn;
 pub mod links;
 pub mod network;
+mod own_file;
 mod pick;
 pub mod program;
 pub mod project_profile;

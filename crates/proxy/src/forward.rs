@@ -5,7 +5,7 @@
 
 mod answer;
 mod client;
-mod server;
+pub(crate) mod server;
 mod write;
 
 use std::pin::pin;
@@ -15,17 +15,17 @@ use tokio::io::split;
 
 use crate::buffered::Buffered;
 use crate::config::{Target, Upstream};
-use crate::credential::guard::Guarded;
+use crate::credential::guard::{Guarded, is_leak};
 use crate::credential::via::Via;
 use crate::dial;
 use crate::event::{Category, Event};
+use crate::greeting;
 use crate::head::{Framing, Request};
 use crate::pump::{Broken, Pump, join};
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Stream};
 use crate::transfer::{Cut, Plan, transfer};
-use crate::tunnel::finish;
 use answer::{Answer, Answered, Failed};
 use client::left;
 pub(crate) use server::{Kept, Server};
@@ -222,5 +222,20 @@ impl Forward<'_> {
                 Ok(After::Close)
             }
         }
+    }
+}
+
+/// Records the end of a tunnel. A broken tunnel counts as ended, since it is unknown which side broke it; only idleness
+/// and a credential sent back are recorded as failures.
+pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
+    match ended {
+        Err(broken @ Broken::Idle) => {
+            record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
+        }
+        Err(Broken::Foreign) => record.refuse(&greeting::foreign_host()),
+        Err(Broken::Read(error)) if is_leak(&error) => {
+            record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
+        }
+        _ => record.end(),
     }
 }

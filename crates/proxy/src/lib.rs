@@ -11,6 +11,7 @@ pub mod address;
 pub mod body;
 mod budget;
 mod buffered;
+mod client;
 pub mod config;
 pub mod credential;
 mod dial;

@@ -4,6 +4,7 @@
 //! after the first are checked too.
 
 use crate::buffered::Buffered;
+use crate::client::{read, say};
 use crate::config::Target;
 use crate::dial::Reached;
 use crate::event::Mode;
@@ -11,7 +12,6 @@ use crate::forward::{After, Forward, Kept, Server};
 use crate::greeting;
 use crate::head::{Form, Request};
 use crate::record::Record;
-use crate::requests::{read, say};
 use crate::shared::{Shared, Stream};
 
 pub(crate) async fn run<C: Stream>(

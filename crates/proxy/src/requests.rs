@@ -6,19 +6,18 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use crate::budget::{self, FIRST, Held};
-use crate::buffered::{Buffered, NoHead};
+use crate::buffered::Buffered;
+use crate::client::{read, say};
 use crate::config::Target;
 use crate::credential::asked::{Asked, Inside};
 use crate::credential::intercept;
 use crate::event::{Category, Mode};
 use crate::forward::{After, Forward, Kept};
-use crate::head::{Form, Framing, Request, parse_request};
+use crate::head::{Form, Request};
 use crate::judge;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Stream};
-use crate::transfer::send;
 use crate::tunnel;
 
 /// Maximum number of bytes that a refused client may still send, and the time for it.
@@ -63,50 +62,6 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Sh
         }
         wait = shared.config.limits.idle;
     }
-}
-
-/// Reads the next head with its reservation; `None` if the client has no more. `wait` is the time for its first byte.
-/// Returns when the receiver has room for the request's events.
-pub(crate) async fn read<'s, C: Stream>(
-    client: &mut Buffered<C>,
-    shared: &'s Shared,
-    wait: Duration,
-) -> Result<Option<(Request, Held<'s>)>, Refusal> {
-    if client.is_empty() {
-        client.rest();
-        match timeout(wait, client.fill_some(FIRST)).await {
-            Ok(Ok(1..)) => {}
-            // The client left, or sent nothing: there is nothing to answer.
-            _ => return Ok(None),
-        }
-    }
-    let read = head(client, shared).await;
-    if !matches!(read, Ok(None)) {
-        shared.events.room().await;
-    }
-    read
-}
-
-async fn head<'s, C: Stream>(
-    client: &mut Buffered<C>,
-    shared: &'s Shared,
-) -> Result<Option<(Request, Held<'s>)>, Refusal> {
-    let limits = &shared.config.limits;
-    let Ok(Some(mut held)) = timeout(limits.head_time, shared.heads.requests.place()).await else {
-        return Err(Refusal::crowded());
-    };
-    let refusal = match timeout(limits.head_time, client.head(limits, parse_request)).await {
-        Ok(Ok(request)) => {
-            held.shrink(budget::of_request(&request) + client.bytes().len());
-            return Ok(Some((request, held)));
-        }
-        Ok(Err(NoHead::Broken(_) | NoHead::Ended)) => return Ok(None),
-        Ok(Err(NoHead::Malformed(why))) => Refusal::malformed(why),
-        Err(_) => Refusal::slow(),
-    };
-    // The reservation is released, so the bytes have to go too: the connection can take a while to end.
-    drop(client.take());
-    Err(refusal)
 }
 
 /// Kind of a request.
@@ -253,28 +208,6 @@ fn not_for_us(form: &Form) -> Refusal {
         Form::Absolute { .. } => "https goes through a tunnel: use CONNECT host:port",
         _ => "this is a proxy: ask for http://host/path, or CONNECT host:port",
     })
-}
-
-/// Sends an error response. Another request may follow only if this one was read completely.
-pub(crate) async fn say<C: Stream>(
-    client: &mut Buffered<C>,
-    refusal: &Refusal,
-    request: Option<&Request>,
-    shared: &Shared,
-) -> After {
-    let stays = request.is_some_and(|request| {
-        request.stays()
-            && matches!(request.framing, Framing::Empty | Framing::Length(0))
-            && refusal.status != 400
-    });
-    let bodiless = request.is_some_and(|request| request.method == "HEAD");
-    let answer = refusal.answer(stays, bodiless);
-    match send(&answer, &mut client.stream, shared.config.limits.idle).await {
-        Ok(()) if stays => After::Next,
-        Ok(()) => After::Linger,
-        // The client is gone; the event has the reason.
-        Err(_) => After::Close,
-    }
 }
 
 /// Reads on for a moment before closing: a close with unread bytes would reset the connection and lose the response.

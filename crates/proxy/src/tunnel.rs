@@ -12,7 +12,7 @@ use crate::config::Target;
 use crate::credential::guard::is_leak;
 use crate::dial;
 use crate::event::Category;
-use crate::forward::After;
+use crate::forward::{After, finish};
 use crate::greeting::{self, Verdict, judge};
 use crate::opaque::Opaque;
 use crate::plain;
@@ -65,21 +65,6 @@ pub(crate) async fn run<C: Stream>(
         Err(Greeted::Broken(broken)) => finish(record, Err(broken)),
     }
     Ok(After::Close)
-}
-
-/// Records the end of a tunnel. A broken tunnel counts as ended, since it is unknown which side broke it; only idleness
-/// and a credential sent back are recorded as failures.
-pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
-    match ended {
-        Err(broken @ Broken::Idle) => {
-            record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
-        }
-        Err(Broken::Foreign) => record.refuse(&greeting::foreign_host()),
-        Err(Broken::Read(error)) if is_leak(&error) => {
-            record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
-        }
-        _ => record.end(),
-    }
 }
 
 enum Greeted {

@@ -9,8 +9,10 @@
 //! then makes [`FrozenRules`], from which [`Rules::frozen`] gives the same verdicts later.
 
 mod above;
+mod around;
 mod artifacts;
 mod ask;
+mod config;
 mod dir_rules;
 mod enter;
 mod freeze;
@@ -33,70 +35,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+pub use around::{Around, Has};
+pub use config::{ExclusionConfig, LargePacks, RulesError};
 pub use dir_rules::DirRules;
 pub use frozen::FrozenRules;
 use shared::{Live, Shared, Source};
 
 use crate::node::Reason;
-
-/// Exclusions that the caller asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExclusionConfig {
-    /// Whether git's ignore files are used.
-    pub use_gitignore: bool,
-    /// Names of path components, or with a `/`, parts of the path below the root.
-    pub exclude_patterns: Vec<String>,
-    /// Globs on the names of files and directories.
-    pub exclude_globs: Vec<String>,
-    /// Patterns as in `exclude_patterns`, or globs on names: always captured, also inside excluded directories. With
-    /// any of these, all excluded directories must be searched.
-    pub force_include: Vec<String>,
-    /// Whether to exclude build artifacts, which tools can make again.
-    pub artifacts: bool,
-    /// Exclude folders that git ignores and that hold more bytes than this, when git's ignore files are not used
-    /// otherwise.
-    pub max_ignored_folder: Option<u64>,
-    /// Exclude a git repository that holds more bytes than this: it is captured as a whole or not at all.
-    pub max_repository: Option<u64>,
-    /// Handling of git packs that are costly to copy.
-    pub large_git_packs: LargePacks,
-}
-
-/// Handling of large git packs on a filesystem that cannot share their data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LargePacks {
-    #[default]
-    LeaveOut,
-    Take,
-}
-
-impl Default for ExclusionConfig {
-    fn default() -> ExclusionConfig {
-        ExclusionConfig {
-            use_gitignore: true,
-            exclude_patterns: Vec::new(),
-            exclude_globs: Vec::new(),
-            force_include: Vec::new(),
-            artifacts: false,
-            max_ignored_folder: None,
-            max_repository: None,
-            large_git_packs: LargePacks::LeaveOut,
-        }
-    }
-}
-
-/// Error in making rules.
-#[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    #[error("invalid glob {glob:?}: {why}")]
-    Glob { glob: String, why: &'static str },
-    #[error("cannot find the folder {}: {source}", path.display())]
-    Root { path: PathBuf, source: io::Error },
-}
 
 /// Decision about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,43 +54,10 @@ pub enum Verdict {
     Search(Reason),
 }
 
-/// Surroundings of an entry: the evidence for build artifacts.
-pub trait Around {
-    /// Whether a sibling of this name, or `name/marker` inside the entry, exists and is not an empty file.
-    fn is_filled(&self, path: &[u8]) -> bool;
-
-    /// Whether the directory of this name, beside which there is evidence, is empty.
-    fn is_empty(&self, _name: &[u8]) -> bool {
-        false
-    }
-
-    /// Whether the name of any sibling ends with these bytes.
-    fn any_ends_with(&self, _end: &[u8]) -> bool {
-        false
-    }
-
-    /// Whether the file at `path`, inside the entry, begins with these bytes.
-    fn begins_with(&self, _path: &[u8], _bytes: &[u8]) -> bool {
-        false
-    }
-
-    /// Whether the files in the directory of this name hold more bytes than `limit`.
-    fn is_larger(&self, _name: &[u8], _limit: u64) -> bool {
-        false
-    }
-}
-
 impl<F: Fn(&[u8]) -> bool> Around for F {
     fn is_filled(&self, path: &[u8]) -> bool {
         self(path)
     }
-}
-
-/// Names in a directory's listing that matter for rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Has {
-    pub gitignore: bool,
-    pub git: bool,
 }
 
 impl Has {

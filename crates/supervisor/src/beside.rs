@@ -8,30 +8,12 @@ use nono_sandbox::{Blueprint, ExecStrategy, ProxyPlace};
 use nono_sys::launch::{HandedOver, LaunchError, Launched};
 
 use crate::channel::{Channels, Closed, Reception};
+use crate::error::{RunError, supervising};
 use crate::mediate::behalf::RequestDoor;
 use crate::mediate::{Handed, Mediate, Mediating, Mediator, Workers};
+use crate::proxy_server::TakesListener;
 use crate::report::Office;
-use crate::run::{RunError, supervising};
 use crate::stage::Stage;
-
-/// Server of the command's filtering proxy, where the command has a network namespace of its own.
-pub trait TakesListener: Send + Sync {
-    /// Begins to serve. The listener is in the command's network, on the port of [`ProxyPlace::Own`]. The command is
-    /// started after this, and not at all if it fails: the error gives the reason.
-    fn take(&self, listener: OwnedFd) -> Result<(), String>;
-}
-
-impl<F: Fn(OwnedFd) -> Result<(), String> + Send + Sync> TakesListener for F {
-    fn take(&self, listener: OwnedFd) -> Result<(), String> {
-        self(listener)
-    }
-}
-
-impl std::fmt::Debug for dyn TakesListener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TakesListener")
-    }
-}
 
 /// Reason the command was not started.
 pub(crate) enum NotStarted {

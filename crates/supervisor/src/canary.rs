@@ -6,7 +6,7 @@ use nono_sandbox::{Prepared, probe_plan};
 use nono_sys::launch;
 use nono_sys::wait::{self, Ended};
 
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// Result of the canary: what the child managed to do outside its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::beside::{self, Beside, NotStarted};
 use crate::channel::{Channels, Reception};
+use crate::error::{RunError, supervising};
 use crate::hardened::Hardened;
 use crate::lending::{self, Lending};
 use crate::limits::{LimitHit, MemoryMethod, Watch};
@@ -47,25 +48,6 @@ pub struct Outcome {
     pub stopped: bool,
     /// Whether it was ended by [`Options::cancel`].
     pub cancelled: bool,
-}
-
-/// Failure to run or to supervise the command.
-#[derive(Debug, Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    #[error("{error}")]
-    Launch { error: LaunchError, program: PathBuf },
-    #[error("cannot enforce --max-memory: the command's processes are not visible in /proc")]
-    CannotMeasure,
-    #[error("cannot start the filtering proxy: {why}")]
-    Proxy { why: String },
-    #[error("could not {what}: {}", errno::describe(.source))]
-    Supervise { what: &'static str, source: io::Error },
-}
-
-pub(crate) fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
-    move |source| RunError::Supervise { what, source }
 }
 
 /// Becomes the command. Returns only if that failed, and then this process must end: it is half confined.

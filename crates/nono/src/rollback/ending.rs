@@ -11,8 +11,9 @@ use nono_snapshot::{
 };
 use nono_sys::errno;
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
+use super::catalogue::{Catalogue, RollbackSession};
 use super::changes::Changed;
+use super::entry::SessionEntry;
 use super::error::RollbackError;
 use super::live::Live;
 use super::recorder::Recorder;

@@ -9,7 +9,7 @@ use nono_snapshot::{SnapshotError, SnapshotId};
 use nono_sys::errno;
 use thiserror::Error;
 
-use super::catalogue::SessionEntry;
+use super::entry::SessionEntry;
 
 #[derive(Debug, Error)]
 pub enum RollbackError {

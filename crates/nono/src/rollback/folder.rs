@@ -3,19 +3,17 @@
 //! Nothing in `rollbacks/` is trusted: it may be damaged, incomplete or made by another program.
 
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::SessionMetadata;
 use nono_snapshot::session::{Record, RecordedId, Session};
-use rustix::fs::OFlags;
 
-use super::catalogue::{SessionEntry, Status};
+use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::live::is_live;
+pub(crate) use crate::own_file::read;
 
 /// File in a session's place below the state folder that holds the session's actual path.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
@@ -23,18 +21,6 @@ pub(crate) const METADATA: &str = "session.json";
 pub(crate) const RECORD: &str = "record.json";
 const PINNED: &str = "pinned";
 const LIVE: &str = "live";
-
-/// Read a whole file; never through a symlink, and only if it is a regular file.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
 
 /// [`read`]; `None` if there is no such file.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, RollbackError> {

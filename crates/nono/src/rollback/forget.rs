@@ -13,8 +13,9 @@ use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::{Cause, ContentHash, SnapshotError, SnapshotId};
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
+use super::catalogue::{Catalogue, RollbackSession};
 use super::changes::Changed;
+use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::folder::{self, METADATA};
 use super::seals::{self, Ledger, snapshots_digest};

@@ -9,8 +9,9 @@ use nono_audit::event::{Event, Restore, SessionEnded};
 use nono_snapshot::{Manifest, SnapshotId};
 use nono_sys::time::now_ms;
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry, overlap, read_place};
+use super::catalogue::{Catalogue, RollbackSession, overlap, read_place};
 use super::ending::Ending;
+use super::entry::SessionEntry;
 use super::error::RollbackError;
 use super::folder;
 use super::live::Live;

@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod changes;
 pub(crate) mod choose;
 pub(crate) mod ending;
+mod entry;
 pub mod error;
 mod executing;
 pub(crate) mod folder;
@@ -36,8 +37,9 @@ mod undo;
 pub mod verify;
 pub(crate) mod watching;
 
-pub use catalogue::{Catalogue, RollbackSession, SessionEntry, SnapshotInfo, Status};
+pub use catalogue::{Catalogue, RollbackSession, SnapshotInfo};
 pub use changes::{ChangeSet, Changed, Item, ItemKind};
+pub use entry::{SessionEntry, Status};
 pub use error::RollbackError;
 pub use forget::SessionsForgot;
 pub use later::Later;

@@ -20,7 +20,8 @@ use nono_snapshot::time::seconds;
 use nono_snapshot::{Candidate, GcReport, SnapshotError, gc, purge};
 use nono_sys::{fs as sys, time};
 
-use super::catalogue::{Catalogue, SessionEntry, Status};
+use super::catalogue::Catalogue;
+use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::folder;
 use super::live::{Live, is_live};

@@ -12,7 +12,8 @@ use nono_history::room::{self, Victims, victims};
 use nono_snapshot::store::{Owner, Quota, Store};
 use nono_snapshot::{Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotError, SnapshotManager, purge};
 
-use super::catalogue::{Catalogue, SessionEntry};
+use super::catalogue::Catalogue;
+use super::entry::SessionEntry;
 use super::error::RollbackError;
 use super::prune::{Pruned, Retention, resolved};
 use super::settings::Settings;

@@ -16,7 +16,8 @@ use nono_snapshot::{
     SnapshotManager,
 };
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry};
+use super::catalogue::{Catalogue, RollbackSession};
+use super::entry::SessionEntry;
 use super::error::RollbackError;
 use super::recorder::Recorder;
 use super::restore::{Done, RestoreChoice};

@@ -1,8 +1,8 @@
 //! Counter in `rollbacks/` that orders the starts of sessions and the restores.
 
-use super::catalogue::{Catalogue, SessionEntry};
+use super::catalogue::Catalogue;
+use super::entry::SessionEntry;
 use super::error::RollbackError;
-use super::restore::Log;
 use crate::pick;
 
 /// File in `rollbacks/` with the last number used.
@@ -21,7 +21,7 @@ impl Catalogue {
         let (sessions, _) = self.list()?;
         let mut highest = 0;
         for entry in sessions {
-            let restores = Log::load(&entry.dir)?.restores;
+            let restores = nono_history::Log::<()>::load(&entry.dir)?.restores;
             let restored = restores.iter().filter_map(|restore| restore.sequence).max();
             highest = highest.max(entry.metadata.sequence.unwrap_or(0)).max(restored.unwrap_or(0));
         }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use nono_history::{JOURNAL, lock};
 
-use super::catalogue::{Catalogue, SessionEntry, Status, overlap};
+use super::catalogue::{Catalogue, overlap};
+use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::recorder::Recorder;
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use nono_history::Recovered;
 use nono_snapshot::SnapshotId;
 
-use super::catalogue::{Catalogue, RollbackSession, SessionEntry, Status};
+use super::catalogue::{Catalogue, RollbackSession};
+use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::restore::{Done, Log, Plan, left_open};
 

@@ -6,7 +6,8 @@ use nono_snapshot::hash::content_hash;
 use nono_snapshot::session::{Record, Recorded};
 use nono_snapshot::{Checks, SessionMetadata, SnapshotId, VerifyReport};
 
-use super::catalogue::{RollbackSession, Status};
+use super::catalogue::RollbackSession;
+use super::entry::Status;
 use super::error::RollbackError;
 use super::folder::{self, METADATA};
 use super::seals::{Ledger, snapshots_digest};

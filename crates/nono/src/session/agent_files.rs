@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::ExecStrategy;
 
+use super::error::SessionError;
+use super::folder::SessionFolder;
 use super::made::Made;
+use super::request::Host;
 use super::stand_ins::{self, StandIns};
-use super::{Host, SessionError, SessionFolder};
 use crate::network::Networking;
 use crate::saved::{self, SavedReport};
 

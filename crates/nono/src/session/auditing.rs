@@ -23,8 +23,9 @@ use nono_sys::wait::Ended;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::running::exit_code;
-use super::{executable, network_word};
+use super::executable;
+use super::exit_code::exit_code;
+use super::words::network_word;
 use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
 use crate::rollback::recorder::{self, Closed, Recorder};

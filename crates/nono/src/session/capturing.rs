@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nono_snapshot::Observer;
 use nono_sys::process::Signals;
 
-use super::RunObserver;
+use super::observer::RunObserver;
 use crate::interrupt::Interrupts;
 
 pub(super) struct Capturing {

@@ -20,8 +20,9 @@ use nono_supervisor::mediate::History;
 use nono_sys::time::now_ms;
 
 use super::auditing::{AgentEvent, Trail};
+use super::error::SessionError;
 use super::histories::Inside;
-use super::{SessionError, stand_ins};
+use super::stand_ins;
 use crate::audit::Author;
 use crate::checkpoints::settings;
 use crate::rollback::recorder::Recorder;

@@ -11,8 +11,9 @@ use nono_sandbox::{Blueprint, PROXY_PORT, ProxyPlace};
 use nono_supervisor::TakesListener;
 
 use super::auditing::Trail;
+use super::error::SessionError;
 use super::folder::SessionFolder;
-use super::{Host, SessionError};
+use super::request::Host;
 use crate::network::{self, Listen, Network, NetworkError, NetworkObserver, Networking, Start};
 
 /// A planned proxy that is not started yet.

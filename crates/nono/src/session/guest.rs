@@ -12,7 +12,7 @@ use std::thread;
 
 use nono_supervisor::{Options, Outcome, RunError, Streams};
 
-use super::RunObserver;
+use super::observer::RunObserver;
 pub use crate::streams::Captured;
 use crate::streams::{Bell, End, LOOK, Wires};
 

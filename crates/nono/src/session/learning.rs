@@ -7,7 +7,9 @@ use nono_policy::{
 };
 use nono_supervisor::recorded::Recorded;
 
-use super::{Host, SessionError, resolve};
+use super::error::SessionError;
+use super::request::Host;
+use super::resolve::resolve;
 
 /// Settings for recording what a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,10 @@ use super::checkpoints::{Planned, Sweeper};
 use super::connection::Connection;
 use super::folder::SessionFolder;
 use super::learning::Watched;
+use super::resolve::{profile, resolve_with};
 use super::{
     Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
-    channels, check, is_confined, made, profile, resolve_with, stand_ins, tracked,
+    channels, check, is_confined, made, stand_ins, tracked,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;

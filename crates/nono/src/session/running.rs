@@ -11,8 +11,13 @@ use nono_sys::wait::Ended;
 
 use super::auditing::{Start, Trail};
 use super::capturing::Capturing;
+use super::checkpoints::CheckpointsReport;
+use super::error::SessionError;
+use super::exit_code::exit_code;
+use super::observer::RunObserver;
+use super::report::SessionReport;
 use super::tracked::begin;
-use super::{CheckpointsReport, RunObserver, Session, SessionError, SessionReport, asking, guest};
+use super::{Session, asking, guest};
 use crate::diagnostic::diagnose;
 use crate::network::NetworkReport;
 
@@ -156,13 +161,6 @@ fn not_begun(trail: Option<&Trail>, error: &SessionError) {
 fn recorded(trail: &Trail) -> Redact {
     let redactor = trail.redactor();
     Redact::new(move |url| redactor.url(url))
-}
-
-pub(super) fn exit_code(ended: Ended) -> i32 {
-    match ended {
-        Ended::Code(code) => code,
-        Ended::Signal(signal) => 128 + signal,
-    }
 }
 
 /// Replace this process by the command (direct mode). Returns only on failure; the caller must exit then.

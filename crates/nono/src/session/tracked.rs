@@ -9,7 +9,8 @@ use nono_policy::{HostContext, MergedProfile, ResolvedPolicy, is_within};
 use nono_sys::process::Signals;
 
 use super::capturing::Capturing;
-use super::{RunObserver, SessionError};
+use super::error::SessionError;
+use super::observer::RunObserver;
 use crate::rollback::ending::Ending;
 use crate::rollback::settings::Settings;
 use crate::rollback::tracking::{Plan, RollbackRequest, Tracking};

@@ -14,7 +14,7 @@ use super::{Line, Service, permits};
 use crate::config::{Key, Route};
 use crate::dial::{self, Reached};
 use crate::event::Category;
-use crate::forward::Server;
+use crate::forward::server::Server;
 use crate::head::{Framing, Request, Response};
 use crate::refusal::Refusal;
 use crate::shared::{Shared, Stream};

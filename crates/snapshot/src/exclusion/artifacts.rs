@@ -9,7 +9,7 @@
 
 use std::sync::LazyLock;
 
-use super::Around;
+use super::around::Around;
 use super::glob::Glob;
 
 /// A line of the table.

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::config::{ExclusionConfig, LargePacks};
 use super::index::Tracked;
 use super::paths::{PathSet, relative};
 use super::repository::{Place, Repository};
 use super::shared::{Above, Added, RepositoryRecord};
-use super::{ExclusionConfig, LargePacks};
 use crate::bytes::{Malformed, Reader, Writer};
 
 /// Result of [`super::Rules::freeze`].

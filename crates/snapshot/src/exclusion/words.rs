@@ -5,8 +5,8 @@
 //! `force_include` works the same way, and if it has no `/` but `*`, `?`, `[` or `{`, it is also a glob on components
 //! (a malformed one is only a name). An empty pattern matches nothing.
 
+use super::config::{ExclusionConfig, RulesError};
 use super::glob::{Glob, has_special};
-use super::{ExclusionConfig, RulesError};
 use crate::node::Reason;
 
 #[derive(Debug)]

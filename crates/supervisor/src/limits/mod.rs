@@ -12,8 +12,8 @@ use nono_sys::launch::Launched;
 use cgroup::Cgroup;
 use polled::{POLL, Polled};
 
+use crate::error::{RunError, supervising};
 use crate::mediate::Mediating;
-use crate::run::{RunError, supervising};
 
 /// Limit that ended the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,7 +63,7 @@ use nono_sys::launch::Pairs;
 use serde_json::Value;
 
 use crate::approval::{ApprovalBackend, Asker, Subject};
-use crate::beside::TakesListener;
+use crate::proxy_server::TakesListener;
 use crate::recorded::Recorded;
 use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
 use crate::stage::Stage;

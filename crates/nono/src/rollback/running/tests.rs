@@ -7,7 +7,8 @@ use nono_policy::profile::RollbackSection;
 use nono_snapshot::Observer;
 use nono_snapshot::session::Session;
 
-use super::super::catalogue::{RollbackSession, Status};
+use super::super::catalogue::RollbackSession;
+use super::super::entry::Status;
 use nono_history::lock::Lock;
 
 use super::super::ending::Ending;

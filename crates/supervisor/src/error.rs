@@ -1,0 +1,28 @@
+//! Errors of a supervised run.
+
+use std::io;
+use std::path::PathBuf;
+
+use nono_sandbox::PlanError;
+use nono_sys::errno;
+use nono_sys::launch::LaunchError;
+use thiserror::Error;
+
+/// Failure to run or to supervise the command.
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error("{error}")]
+    Launch { error: LaunchError, program: PathBuf },
+    #[error("cannot enforce --max-memory: the command's processes are not visible in /proc")]
+    CannotMeasure,
+    #[error("cannot start the filtering proxy: {why}")]
+    Proxy { why: String },
+    #[error("could not {what}: {}", errno::describe(.source))]
+    Supervise { what: &'static str, source: io::Error },
+}
+
+pub(crate) fn supervising(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
+    move |source| RunError::Supervise { what, source }
+}
