@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_a_turn_are_those_between_which_nobody_else_worked() {
+    fn spans_of_a_turn_end_where_another_worked() {
         let link = TurnLink {
             agent: None,
             session: None,

@@ -53,7 +53,7 @@ pub(crate) fn backend(
 }
 
 /// The user at the terminal. Without a terminal every request is denied.
-pub(crate) fn whoever_is_there() -> Arc<dyn ApprovalBackend> {
+pub(crate) fn available_approver() -> Arc<dyn ApprovalBackend> {
     Arc::new(TerminalBackend::default())
 }
 

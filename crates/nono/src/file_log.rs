@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_claims_is_the_sessions_that_left_it() {
+    fn an_unclaimed_version_belongs_to_the_session_that_left_it() {
         let known =
             vec![change("1", ChangedBy::Beginning, "", "a"), change("4", ChangedBy::Others, "a", "b")];
         let all = joined(known.clone(), vec![session("3", "s1", "a", "b")]);

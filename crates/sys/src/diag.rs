@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_in_sockets_is_counted_whoever_is_left() {
+    fn bytes_waiting_in_sockets_are_counted() {
         use std::io::Write;
         use std::os::unix::net::UnixStream;
         let list = open().unwrap();

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_types_after_a_report_is_heard() {
+    fn keys_after_a_terminal_report_are_read() {
         assert_eq!(pressed(&[(0, b"\x1b[I"), (100, b"y")]), []);
         assert_eq!(pressed(&[(0, b"\x1b[I"), (300, b"y")]), [Key::Char('y')]);
     }

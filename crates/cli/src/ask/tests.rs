@@ -269,7 +269,7 @@ fn what_does_not_fit_on_the_screen_cannot_be_allowed() {
 }
 
 #[test]
-fn keys_of_somebody_who_types_do_not_answer() {
+fn keys_typed_before_the_prompt_do_not_answer() {
     let scene = Scene { last_key: Some(Instant::now() + Duration::from_secs(1)), ..PLAIN };
     let answer = ask(&scene, &todo(), |person, _, _end| {
         person.wait_for("todo.txt");
@@ -347,7 +347,7 @@ fn details_are_there_for_the_asking() {
 }
 
 #[test]
-fn a_question_nobody_waits_for_goes_away() {
+fn a_withdrawn_question_goes_away() {
     let answer = ask(&PLAIN, &todo(), |person, fake, _end| {
         person.wait_for(PROMPT);
         fake.wanted.store(false, Ordering::SeqCst);

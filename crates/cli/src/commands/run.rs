@@ -160,7 +160,7 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
         // A profile may turn asking on.
         return Ok(Asking {
             wanted: None,
-            backend: asking::whoever_is_there(),
+            backend: asking::available_approver(),
             accept_weaker,
             urls: opener(args),
             ..Asking::default()

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_folder_is_not_used() {
+    fn a_folder_of_another_user_is_not_used() {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir(temp.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", temp.path().join("run")).unwrap();

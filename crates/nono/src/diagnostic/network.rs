@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_that_nobody_saw_the_cause_of() {
+    fn a_complaint_without_a_recorded_cause() {
         let (policy, mut findings) = findings();
         (findings.hosts, findings.denials) = (vec![], vec![]);
         let formatter =

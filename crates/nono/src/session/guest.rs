@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_a_pipe_open_is_not_waited_for() {
+    fn a_process_that_keeps_a_pipe_open_is_not_waited_for() {
         let mut kept = None;
         let captured = with(Guest { capture: true, ..Guest::default() }, |streams| {
             file(streams.errors.as_ref()).write_all(b"bye").unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_and_goes_again_if_nobody_needed_it() {
+    fn missing_directories_are_made_and_removed_if_unused() {
         let home = tempfile::tempdir().unwrap();
         let host = HostContext {
             home: Some(home.path().to_owned()),

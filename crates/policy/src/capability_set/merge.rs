@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_source_joins_and_nobody_gets_what_another_asked_for() {
+    fn grants_join_within_one_source_only() {
         let cases: &[(&[FsCapability], &[&str])] = &[
             (&[grant("/a", Read, None), grant("/a", Write, None)], &["user /a read+write"]),
             (

@@ -58,7 +58,7 @@ fn links_that_stay_or_that_no_command_made_are_followed() {
 }
 
 #[test]
-fn a_grant_through_a_link_nobody_agreed_to_is_refused_with_its_target() {
+fn a_grant_through_an_unconfirmed_link_is_refused_with_its_target() {
     let request = dir("/h/w/build", AccessMode::ReadWrite);
     let error = resolve_in(&tree(), &request).unwrap_err();
     assert!(matches!(&error, PolicyError::LeadsOut { found, .. } if found == Path::new("/h")), "{error}");
@@ -94,7 +94,7 @@ fn a_link_is_agreed_to_with_its_target() {
 }
 
 #[test]
-fn every_path_somebody_wrote_is_looked_at_once() {
+fn every_typed_path_is_checked_once() {
     let request = RunRequest {
         grants: vec![
             grant("/h/w/two", AccessMode::Read, GrantKind::Directory),

@@ -82,7 +82,7 @@ fn object(random: &mut Random, depth: usize, text: &mut String) {
 }
 
 #[test]
-fn no_packet_ends_whoever_reads_it() {
+fn no_packet_ends_its_reader() {
     rounds(|random| {
         let mut text = "{\"version\":1,\"type\":\"".to_owned() + random.one(VALUES) + "\",\"id\":\"a\"";
         for _ in 0..random.below(5) {

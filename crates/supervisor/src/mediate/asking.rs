@@ -22,7 +22,7 @@ impl Shared {
     /// Asks until the session is over.
     pub(super) fn ask_in_turn(&self) {
         while let Some(pending) = self.questions.next() {
-            let answer = self.put_to_somebody(&pending);
+            let answer = self.ask_approver(&pending);
             let joined = self.questions.answered();
             let Pending { folder, mut waiters, .. } = pending;
             if matches!(answer, Err(ApprovalError::Withdrawn)) {
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    fn put_to_somebody(&self, pending: &Pending) -> Result<Answer, ApprovalError> {
+    fn ask_approver(&self, pending: &Pending) -> Result<Answer, ApprovalError> {
         let surroundings = Surroundings { shared: self, waiters: &pending.waiters };
         if !surroundings.still_wanted() {
             return Err(ApprovalError::Withdrawn);

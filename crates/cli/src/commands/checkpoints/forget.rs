@@ -25,7 +25,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
             message::answer_json(&json::holding_everywhere(&holding))?;
         }
         if holding.is_nothing() {
-            return Ok(nobody_holds(&path, &holding.checkpoints.project));
+            return Ok(report_not_held(&path, &holding.checkpoints.project));
         }
         if consent.dry_run && consent.json {
             return Ok(0);
@@ -47,7 +47,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
         message::answer_json(&json::purged_everywhere(&purged))?;
     }
     if purged.is_nothing() {
-        return Ok(nobody_holds(&path, &purged.checkpoints.project));
+        return Ok(report_not_held(&path, &purged.checkpoints.project));
     }
     if !consent.json {
         report(&purged);
@@ -56,7 +56,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure
 }
 
 /// Reports that nothing holds the path, and fails: most likely the path was mistyped.
-fn nobody_holds(path: &Path, project: &Path) -> u8 {
+fn report_not_held(path: &Path, project: &Path) -> u8 {
     let (path, project) = (shown(path), shown(project));
     message::line(&format!("no checkpoint of {project} and no session holds {path}; nothing was removed"));
     NOT_DONE

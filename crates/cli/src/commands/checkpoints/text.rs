@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_wrote_is_harmless() {
+    fn text_from_outside_is_escaped() {
         let one = checkpoint(
             &json!({"reason": format!("rm\u{1b}[2J\n1. {}", "x".repeat(200)), "name": "a\u{202e}b"}),
         );

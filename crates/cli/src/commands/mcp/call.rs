@@ -14,7 +14,7 @@ pub(super) enum Agreement {
     Yes,
     No,
     /// The client has no way to ask.
-    NobodyToAsk,
+    NoApprover,
 }
 
 pub(super) trait Person {

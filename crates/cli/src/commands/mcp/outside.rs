@@ -109,7 +109,7 @@ fn restored(
             let text = format!("The person did not agree: nothing was restored. This was the plan:\n{lines}");
             return Ok(not_done(text, about(false)));
         }
-        Agreement::NobodyToAsk => {
+        Agreement::NoApprover => {
             let text = format!(
                 "Nothing was restored: only the person can agree to this, and this client has no way to ask. The plan:\n\
                  {lines}\n\nThe person can do it in {}, by typing: {command}",

@@ -89,7 +89,7 @@ impl Person for Client {
     fn agrees(&self, message: &str) -> Agreement {
         match &self.peer {
             Some(peer) => self.handle.block_on(self.ask(peer, message)).unwrap_or(Agreement::No),
-            None => Agreement::NobodyToAsk,
+            None => Agreement::NoApprover,
         }
     }
 }

@@ -165,7 +165,7 @@ fn the_model_hears_of_a_restore_once() {
 }
 
 #[test]
-fn somebody_else_s_change_between_calls_is_kept() {
+fn a_change_of_another_process_between_calls_is_kept() {
     let place = Place::new();
     place.tell(&told(prompt()));
     let call = shell("rm a.txt");

@@ -277,7 +277,7 @@ fn a_restore_while_it_runs_can_be_undone_later() {
 }
 
 #[test]
-fn nothing_joins_what_somebody_restores() {
+fn no_root_joins_during_a_restore() {
     let temp = prepared();
     let other = "20260101-000000-6";
     let (watching, ending) = tracking(&temp, other, "other", None).watch().unwrap();
@@ -301,7 +301,7 @@ fn nothing_joins_what_somebody_restores() {
 }
 
 #[test]
-fn after_the_end_everybody_gets_an_error() {
+fn every_call_after_the_end_is_an_error() {
     let refused = |live: &Live, path: &Path| {
         live.add_root(path).unwrap_err();
         live.checkpoint("late").unwrap_err();

@@ -158,7 +158,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_limit_holds_and_nobody_is_refused_while_there_is_room(actions in prop::collection::vec(action(), 1..40)) {
+    fn the_limit_holds_and_no_writer_is_refused_while_there_is_room(actions in prop::collection::vec(action(), 1..40)) {
         let mut world = World { dir: tempfile::tempdir().unwrap(), seed: 0, keys: Vec::new() };
         std::fs::create_dir(world.dir.path().join("beside")).unwrap();
         let holder = Process::new(&world.store(), Owner::Session);

@@ -222,7 +222,7 @@ fn planted_links_are_not_followed() {
 }
 
 #[test]
-fn a_spoiled_format_file_does_not_lock_anybody_out() {
+fn a_damaged_format_file_locks_no_one_out() {
     let world = World::new();
     put_all(&world.store, &[b"one"]);
     std::fs::write(world.store.dir().join("FORMAT"), b"nono stoqe 1").unwrap();

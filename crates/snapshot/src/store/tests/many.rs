@@ -13,7 +13,7 @@ fn busy_is_fine<T>(result: Result<T, StoreError>) {
 }
 
 #[test]
-fn nothing_live_is_lost_whoever_works_at_the_same_time() {
+fn nothing_live_is_lost_with_others_at_work() {
     let world = World::new();
     let over = AtomicBool::new(false);
     // Half of the objects are dead at once, so that collections have to rewrite packs.

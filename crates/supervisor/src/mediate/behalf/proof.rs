@@ -70,7 +70,7 @@ pub(super) enum Whose {
     Own(u32),
     Others,
     /// No listening socket is known.
-    Nobodys,
+    Unowned,
 }
 
 impl Scene {
@@ -105,7 +105,7 @@ impl Scene {
         };
         Ok(match found.as_slice() {
             [] if with_us => Whose::Others,
-            [] => Whose::Nobodys,
+            [] => Whose::Unowned,
             [first, ..] if !with_us && (self.own_network || held(&found)) => Whose::Own(first.socket),
             _ => Whose::Others,
         })

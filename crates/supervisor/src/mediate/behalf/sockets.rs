@@ -198,7 +198,7 @@ fn connect_path(scene: &Arc<Scene>, call: Call<'_>, socket: OwnedFd, path: &Path
             later(move || foreign::connect(socket.as_fd(), &address_of(&pinned)))
         }
         // Left behind by a server that has ended; programs start another one on this error.
-        Whose::Nobodys => Handled::from(libc::ECONNREFUSED),
+        Whose::Unowned => Handled::from(libc::ECONNREFUSED),
         Whose::Others => refused(Attempt::Socket { path: path.to_owned() }),
     })
 }
@@ -226,7 +226,7 @@ fn connect_abstract(scene: &Arc<Scene>, socket: OwnedFd, address: Vec<u8>) -> Re
     }
     let whose = scene.whose_name(&address[FAMILY..]).unwrap_or(Whose::Others);
     let Whose::Own(server) = whose else {
-        let errno = if whose == Whose::Nobodys { Some(libc::ECONNREFUSED) } else { None };
+        let errno = if whose == Whose::Unowned { Some(libc::ECONNREFUSED) } else { None };
         let name = String::from_utf8_lossy(&address[FAMILY + 1..]).into_owned();
         let attempt = Attempt::Socket { path: PathBuf::from(format!("@{name}")) };
         return errno.map_or_else(|| Ok(refused(attempt)), Err);

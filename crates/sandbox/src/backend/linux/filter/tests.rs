@@ -130,7 +130,7 @@ fn watches_are_judged_or_closed() {
 }
 
 #[test]
-fn memory_that_nobody_sees_is_closed_where_memory_is_added_up() {
+fn invisible_memory_is_denied_where_memory_is_polled() {
     for nr in calls::MEMFD {
         assert_eq!(ask(NAMESPACED, *nr, [0; 6]), ALLOW, "{nr}");
         assert_eq!(ask(BARE, *nr, [0; 6]), errno(libc::ENOSYS), "{nr}");

@@ -108,7 +108,7 @@ fn a_granted_socket_is_the_one_that_was_granted() {
 }
 
 #[test]
-fn what_nobody_listens_on_is_answered_as_the_kernel_would() {
+fn a_port_without_listener_is_answered_as_the_kernel_would() {
     let lab = Lab::new();
     let scene = lab.scene();
     drop(UnixListener::bind(lab.path("own/left")).unwrap());
@@ -142,7 +142,7 @@ fn broken_arguments_are_answered_as_the_kernel_would() {
 }
 
 #[test]
-fn for_somebody_who_is_gone_nothing_is_done() {
+fn nothing_is_done_for_a_caller_that_is_gone() {
     let mut lab = Lab::new();
     let door = UnixListener::bind(lab.path("own/door")).unwrap();
     lab.hold(door.as_fd().try_clone_to_owned().unwrap());
