@@ -31,8 +31,7 @@ mod wildmatch;
 mod words;
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub use around::{Around, Has};

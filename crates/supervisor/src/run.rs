@@ -5,16 +5,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use nono_policy::resolved::Limits;
-use nono_sandbox::{Command, ExecStrategy, PlanError, Prepared};
-use nono_sys::errno;
-use nono_sys::launch::{self, LaunchError, Launched, Notice};
+use nono_sandbox::{Command, ExecStrategy, Prepared};
+use nono_sys::launch::{self, Launched, Notice};
 use nono_sys::process::{self, Signals};
 use nono_sys::wait::{self, Ended};
-use thiserror::Error;
 
 use crate::beside::{self, Beside, NotStarted};
 use crate::channel::{Channels, Reception};

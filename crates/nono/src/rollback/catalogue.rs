@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono_history::{Done, removal};
 use nono_snapshot::session::SessionError;
-use nono_snapshot::{
-    Coverage, Lost, ManagerOptions, SessionMetadata, SnapshotError, SnapshotId, SnapshotManager,
-};
+use nono_snapshot::{Coverage, Lost, ManagerOptions, SnapshotError, SnapshotId, SnapshotManager};
 
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;

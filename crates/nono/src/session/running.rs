@@ -7,7 +7,6 @@ use nono_supervisor::mediate::Mediate;
 use nono_supervisor::urls::{Redact, Urls};
 use nono_supervisor::{Outcome, RunError, TakesListener};
 use nono_sys::process::Signals;
-use nono_sys::wait::Ended;
 
 use super::auditing::{Start, Trail};
 use super::capturing::Capturing;
