@@ -1,7 +1,7 @@
 //! One word after another: flags and the words after them, `NAME=value`, `Name: value`.
 
 use super::table::{is_program, password_flag, takes_user};
-use super::{Redactor, names::normal};
+use super::{Redactor, names::normal, steps};
 
 /// What the words before say about the next one.
 #[derive(Debug, Default)]
@@ -34,6 +34,7 @@ enum Awaited {
 impl Redactor {
     /// One word of a command, known shapes already taken out.
     pub(super) fn word(&self, words: &mut Words, word: &str, depth: usize) -> String {
+        steps::count(word.len());
         let script = std::mem::replace(&mut words.script, is_script_flag(word));
         if script && words.awaited.is_none() {
             return self.line(word, depth);
@@ -49,6 +50,7 @@ impl Redactor {
 
     /// What a name in the word, or a word before it, tells about it; none if nothing does.
     pub(super) fn told(&self, words: &mut Words, word: &str, depth: usize) -> Option<String> {
+        steps::count(word.len());
         if depth == 0 {
             return Some(self.mark(word));
         }
