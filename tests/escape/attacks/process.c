@@ -105,6 +105,8 @@ static void affinity(char **a) {
     must(sched_setaffinity(target(a[0]), sizeof one, &one), "sched_setaffinity");
     escaped("pinned");
 }
+/* Nicer than everything was started: only root makes a process less nice. */
+static int nicer(void) { return getpriority(PRIO_PROCESS, 0) + 3; }
 static void scheduler(char **a) {
     struct sched_param none = {0};
     struct {
@@ -113,7 +115,7 @@ static void scheduler(char **a) {
         int32_t nice;
         uint32_t priority;
         uint64_t runtime, deadline, period;
-    } attr = {.size = sizeof attr, .policy = SCHED_BATCH, .nice = 3};
+    } attr = {.size = sizeof attr, .policy = SCHED_BATCH, .nice = nicer()};
     pid_t pid = target(a[1]);
     if (!strcmp(a[0], "attr")) must(syscall(SYS_sched_setattr, pid, &attr, 0), "sched_setattr");
     else must(sched_setscheduler(pid, SCHED_IDLE, &none), "sched_setscheduler");
@@ -122,7 +124,7 @@ static void scheduler(char **a) {
 static int selector(const char *word) { return !strcmp(word, "process") ? 0 : !strcmp(word, "group") ? 1 : 2; }
 static void priority(char **a) {
     int which = selector(a[0]);
-    must(setpriority(which, which == PRIO_USER ? 0 : target(a[1]), 7), "setpriority");
+    must(setpriority(which, which == PRIO_USER ? 0 : target(a[1]), nicer()), "setpriority");
     if (which == PRIO_PROCESS) escaped("reniced");
     tried("reniced every process in reach");
 }

@@ -1,5 +1,6 @@
 //! Addresses that are secrets themselves: webhook URLs, to which any client that knows them may post.
 
+use super::steps;
 use super::tokens::head;
 
 /// One part of a path, between `/`.
@@ -37,6 +38,7 @@ pub(super) fn hook(text: &str, at: usize) -> Option<(usize, usize)> {
     let found = HOOKS.iter().find_map(|(start, parts)| {
         let tail = parts.iter().try_fold(rest.strip_prefix(start)?, |tail, part| part.strip(tail))?;
         let length = tail.find(is_end).unwrap_or(tail.len());
+        steps::count(length);
         (length >= SECRET).then(|| (text.len() - tail.len(), text.len() - tail.len() + length))
     });
     found.or_else(|| bot(text, at))
@@ -49,6 +51,7 @@ fn bot(text: &str, at: usize) -> Option<(usize, usize)> {
     let colon = [":", "%3A", "%3a"].iter().find_map(|colon| tail[digits..].strip_prefix(colon))?;
     let start = text.len() - colon.len();
     let length = colon.find(|c| c == '/' || is_end(c)).unwrap_or(colon.len());
+    steps::count(length);
     (length >= BOT_SECRET).then_some((start, start + length))
 }
 

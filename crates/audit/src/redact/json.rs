@@ -1,6 +1,6 @@
 //! Redaction of `"name": "value"` anywhere in a text, also with escaped quotes.
 
-use super::Redactor;
+use super::{Redactor, steps};
 
 /// Range of a quoted name in the text, and its quotes.
 struct Named {
@@ -11,6 +11,7 @@ struct Named {
 
 impl Redactor {
     pub(super) fn json(&self, text: &str) -> String {
+        steps::count(text.len());
         let mut out = String::new();
         let (mut done, mut from) = (0, 0);
         while let Some(colon) = text[from..].find(':').map(|at| from + at) {
@@ -34,9 +35,11 @@ const NAME: usize = 128;
 
 fn named(text: &str, colon: usize) -> Option<Named> {
     let before = text[..colon].trim_end();
+    steps::count(colon - before.len());
     let quote = before.chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
     let end = before.len() - 1;
     let escapes = end - before[..end].trim_end_matches('\\').len();
+    steps::count(escapes);
     let end = end - escapes;
     let mut start = end.saturating_sub(NAME);
     while !text.is_char_boundary(start) {
@@ -62,10 +65,13 @@ fn closing(inner: &str, quote: char, escapes: usize) -> usize {
     for (at, _) in inner.match_indices(quote) {
         let before = &inner[..at];
         let found = before.len() - before.trim_end_matches('\\').len();
+        steps::count(found);
         if found == escapes || (escapes == 0 && found.is_multiple_of(2)) {
+            steps::count(at);
             return at - found.min(escapes);
         }
     }
+    steps::count(inner.len());
     inner.len()
 }
 

@@ -40,6 +40,7 @@ fn any(known: &[&str], more: &[String], name: &str) -> bool {
 
 /// Canonical spelling of a name: the same for `--api_key`, `API_KEY` and `Api-Key`.
 pub(super) fn normal(name: &str) -> String {
+    super::steps::count(name.len());
     let name = name.trim().trim_start_matches('-');
     name.chars().map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
 }

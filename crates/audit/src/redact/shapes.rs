@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::Redactor;
 use super::hooks::hook;
+use super::steps;
 use super::tokens::{head, is_start, token};
 
 /// Maximum number of characters that decide whether a text is a token.
@@ -30,6 +31,7 @@ impl Redactor {
         let mut out = String::new();
         let (mut done, mut at) = (0, 0);
         while at < text.len() {
+            steps::count(1);
             match found(text, at) {
                 Some((start, end)) if end > at => {
                     out.push_str(&text[done..start]);
@@ -48,7 +50,9 @@ impl Redactor {
 fn run(text: &str, more: &[u8]) -> usize {
     let is_part =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || more.contains(&byte);
-    text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len())
+    let length = text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len());
+    steps::count(length);
+    length
 }
 
 /// Range of a JWT: three parts between dots, the first of which is a JSON object.
@@ -69,13 +73,18 @@ fn private_key(text: &str, at: usize) -> Option<(usize, usize)> {
         return Some((at, text.len()));
     }
     let rest = text[at..].strip_prefix(BEGIN)?;
-    let name = rest.split("-----").next().filter(|name| name.contains(PRIVATE))?;
+    let name = rest.split("-----").next().unwrap_or_default();
+    steps::count(name.len());
+    if !name.contains(PRIVATE) {
+        return None;
+    }
     let after = BEGIN.len() + name.len();
     let end = text[at + after..].find(END).map(|end| at + after + end);
     let end = end.map_or(text.len(), |end| {
         let tail = &text[end + END.len()..];
         tail.find("-----").map_or(text.len(), |close| end + END.len() + close + 5)
     });
+    steps::count(end - at);
     Some((at, end))
 }
 

@@ -1,7 +1,7 @@
 //! Redaction of text with several words, with the quoting of a shell.
 
-use super::Redactor;
 use super::words::{Words, is_name_part};
+use super::{Redactor, steps};
 
 /// A word, with and without its quotes.
 struct Piece<'a> {
@@ -14,6 +14,7 @@ struct Piece<'a> {
 impl Redactor {
     /// Redacts a line of words, from which known shapes were removed already.
     pub(super) fn line(&self, text: &str, depth: usize) -> String {
+        steps::count(text.len());
         if depth == 0 {
             return self.mark(text);
         }
@@ -57,6 +58,7 @@ impl Redactor {
 
     /// Redacts the text between quotes on its own. If something was redacted, its escapes are lost.
     fn quoted(&self, raw: &str, depth: usize) -> String {
+        steps::count(raw.len());
         let mut out = String::new();
         let mut rest = raw;
         while let Some(at) = rest.find(is_quote) {
@@ -78,7 +80,9 @@ impl Redactor {
     /// Redacts an unquoted header such as `Authorization: Basic xyz`, whose value goes to the end of the line.
     fn header_line<'a>(&self, rest: &'a str) -> Option<(String, &'a str)> {
         // Fast path: most words are not a name, and the line is read only behind one.
-        let name = rest.find(|c| !is_name_part(c)).filter(|name| *name > 0)?;
+        let name = rest.find(|c| !is_name_part(c));
+        steps::count(name.unwrap_or(rest.len()));
+        let name = name.filter(|name| *name > 0)?;
         let end = name + (rest.len() - name - rest[name..].trim_start_matches([' ', '\t']).len());
         let (name, after) = (&rest[..end], rest[end..].strip_prefix(':')?);
         let told = after.starts_with([' ', '\t']) && self.is_secret_name(name);
@@ -109,11 +113,13 @@ fn inside(text: &str, quote: &str) -> (String, usize) {
         } else if c == '\\' && quote != "'" {
             escaped = true;
         } else if quote.starts_with(c) {
+            steps::count(at);
             return (value, at + 1);
         } else {
             value.push(c);
         }
     }
+    steps::count(text.len());
     (value, text.len())
 }
 
@@ -138,5 +144,6 @@ fn next(text: &str) -> Piece<'_> {
             value.push(c);
         }
     }
+    steps::count(end);
     Piece { raw: &text[..end], value, quoted }
 }

@@ -2,6 +2,8 @@
 
 use Of::{Capitals, Dotted, Letters, Words};
 
+use super::steps;
+
 /// Character set of a kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
@@ -99,7 +101,9 @@ impl Of {
             Words => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
         };
-        text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len())
+        let length = text.bytes().position(|byte| !is_part(byte)).unwrap_or(text.len());
+        steps::count(length);
+        length
     }
 }
 

@@ -1,7 +1,7 @@
 //! Redaction of addresses and forms: passwords before an `@`, and values of secret keys.
 
 use super::words::is_name_part;
-use super::{Redactor, names::normal};
+use super::{Redactor, names::normal, steps};
 
 /// Length from which a user name is probably a token.
 const LONG_USER: usize = 20;
@@ -11,6 +11,7 @@ const NAMED: &[&str] = &["ssh", "git", "git+ssh", "ssh+git", "sftp", "rsync", "s
 impl Redactor {
     /// Redacts a word without a name. Known shapes were removed already.
     pub(super) fn plain(&self, word: &str, depth: usize) -> String {
+        steps::count(word.len());
         if depth == 0 {
             return self.mark(word);
         }
@@ -85,6 +86,7 @@ impl Redactor {
         loop {
             let end = rest.find(['#', ';']);
             let part = &rest[..end.unwrap_or(rest.len())];
+            steps::count(part.len());
             match part.split_once('=') {
                 // Text after a `#` or `;` in a secret may belong to it.
                 Some((key, _)) if self.is_secret_key(key) => {
@@ -108,6 +110,7 @@ impl Redactor {
         let (mut done, mut from) = (0, 0);
         while let Some(equals) = word.get(from..query).and_then(|rest| rest.find('=')).map(|at| from + at) {
             let name = &word[from..equals];
+            steps::count(name.len());
             let name = name.rsplit(|c| !is_name_part(c)).next().unwrap_or_default();
             let last = name.rsplit(['.', '[']).next().unwrap_or_default();
             from = equals + 1;
@@ -147,6 +150,7 @@ impl Redactor {
 fn user_end(after: &str, last: Option<usize>) -> Option<usize> {
     let end = after.find(|c: char| matches!(c, '/' | '?' | '#' | '\\') || c.is_whitespace());
     let authority = &after[..end.unwrap_or(after.len())];
+    steps::count(authority.len());
     if let Some(at) = authority.rfind('@') {
         return Some(at);
     }
@@ -160,9 +164,12 @@ fn value_end(text: &str) -> usize {
     let is_next = |at: &usize| {
         let rest = &text[at + 1..];
         let name = rest.find(|c| !is_name_part(c));
+        steps::count(name.unwrap_or(rest.len()));
         name.is_some_and(|name| name > 0 && rest[name..].starts_with('='))
     };
-    text.match_indices([';', ',']).map(|(at, _)| at).find(is_next).unwrap_or(text.len())
+    let end = text.match_indices([';', ',']).map(|(at, _)| at).find(is_next).unwrap_or(text.len());
+    steps::count(end);
+    end
 }
 
 fn is_scheme(c: char) -> bool {
@@ -171,6 +178,7 @@ fn is_scheme(c: char) -> bool {
 
 /// Percent-decoded text; unchanged if the result is not UTF-8.
 fn decoded(text: &str) -> String {
+    steps::count(text.len());
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;

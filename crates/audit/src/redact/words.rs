@@ -1,7 +1,7 @@
 //! Redaction word by word: flags and the words after them, `NAME=value`, `Name: value`.
 
 use super::table::{is_program, password_flag, takes_user};
-use super::{Redactor, names::normal};
+use super::{Redactor, names::normal, steps};
 
 /// State from the words before that decides about the next one.
 #[derive(Debug, Default)]
@@ -34,6 +34,7 @@ enum Awaited {
 impl Redactor {
     /// Redacts one word of a command, from which known shapes were removed already.
     pub(super) fn word(&self, words: &mut Words, word: &str, depth: usize) -> String {
+        steps::count(word.len());
         let script = std::mem::replace(&mut words.script, is_script_flag(word));
         if script && words.awaited.is_none() {
             return self.line(word, depth);
@@ -49,6 +50,7 @@ impl Redactor {
 
     /// Redacts a word by a name in it or by a word before it; `None` if neither decides.
     pub(super) fn told(&self, words: &mut Words, word: &str, depth: usize) -> Option<String> {
+        steps::count(word.len());
         if depth == 0 {
             return Some(self.mark(word));
         }

@@ -9,8 +9,8 @@ use nono::approval::{Scope, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::server::Server;
-use crate::{LONG, ask, webhook};
+use super::server::Server;
+use super::{LONG, ask, webhook};
 
 fn status(pid: u32, key: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -30,7 +30,7 @@ fn it_is_confined_before_the_first_question() {
     assert_eq!(status(own, "Seccomp"), "0", "this process is not, so the numbers mean something");
     assert!(fs::read(format!("/proc/{pid}/environ")).unwrap().is_empty(), "nothing of the environment");
     let args = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
-    assert!(!args.contains("127.0.0.1") && !args.contains(crate::server::SECRET), "{args}");
+    assert!(!args.contains("127.0.0.1") && !args.contains(super::server::SECRET), "{args}");
 }
 
 #[test]
@@ -102,6 +102,6 @@ fn it_ends_with_whoever_started_it_even_while_a_question_waits() {
 fn sign(body: &str) -> String {
     let script = "import hashlib, hmac, sys; print('v1=' + hmac.new(sys.argv[1].encode(), \
                   b'v1:1:' + sys.argv[2].encode(), hashlib.sha256).hexdigest())";
-    let output = Command::new("python3").args(["-c", script, crate::server::SECRET, body]).output().unwrap();
+    let output = Command::new("python3").args(["-c", script, super::server::SECRET, body]).output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -1,8 +1,8 @@
 //! A command that tries to answer for the person, or to keep them from seeing what they answer.
 
-use crate::look::eventually;
-use crate::screen::Screen;
-use crate::{secret, start, wait_for_question, world};
+use super::look::eventually;
+use super::screen::Screen;
+use super::{secret, start, wait_for_question, world};
 
 #[test]
 fn keys_typed_before_a_question_do_not_answer_it() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::look::eventually;
-use crate::raw::Raw;
-use crate::screen::Screen;
-use crate::{secret, start, wait_for_question, world};
+use super::look::eventually;
+use super::raw::Raw;
+use super::screen::Screen;
+use super::{secret, start, wait_for_question, world};
 
 /// (what the command writes, what the terminal sends then)
 const MODES: &[(&str, &[u8])] = &[

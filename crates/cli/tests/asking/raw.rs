@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::{fs, pty, termios};
 
-use crate::world::World;
+use super::world::World;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::look::read;
-use crate::screen::Screen;
-use crate::world::World;
-use crate::{PROMPT, answer, secret, start, wait_for_question, world};
+use super::look::read;
+use super::screen::Screen;
+use super::world::World;
+use super::{PROMPT, answer, secret, start, wait_for_question, world};
 
 /// Writes a program into the working directory.
 fn program(world: &World, name: &str, text: &str) {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::look::eventually;
-use crate::raw::Raw;
-use crate::screen::Screen;
-use crate::world::World;
-use crate::{PROMPT, answer, secret, start, wait_for_question, world};
+use super::look::eventually;
+use super::raw::Raw;
+use super::screen::Screen;
+use super::world::World;
+use super::{PROMPT, answer, secret, start, wait_for_question, world};
 
 /// Milliseconds after the switch.
 const KEYS: [u64; 7] = [0, 100, 200, 300, 400, 500, 600];

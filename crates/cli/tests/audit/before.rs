@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// One system call of a thread, with the descriptor that is its first argument.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::kit::Kit;
-use crate::world::{ORDINARY, is_root};
+use super::kit::Kit;
+use super::world::{ORDINARY, is_root};
 
 /// nono's own folder is a file system of its own; unmounted before the world goes.
 struct Disk {

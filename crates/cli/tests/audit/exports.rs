@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// Three sessions: one that reads two files, one that is refused, one that does nothing.
 fn past() -> (Kit, [String; 3]) {

@@ -1,6 +1,6 @@
 //! A command that does what it may not, again and again.
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// Each is a question that is answered with a no. A build without optimisation takes its time for them.
 const OPENS: u64 = if cfg!(debug_assertions) { 10_000 } else { 1_000_000 };

@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use crate::said::Said;
-use crate::world::World;
+pub(crate) use super::said::Said;
+use super::world::World;
 
 pub(crate) struct Kit {
     pub(crate) world: World,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde_json::Value;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 const FORGED: &[u8] = br#"x"}
 {"sequence":2,"prev_chain":null,"event":{"type":"capability_decision","decision":"allowed"}}

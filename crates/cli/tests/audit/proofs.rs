@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// A key of this name in the home; the public one beside it.
 fn keygen(kit: &Kit, name: &str) -> (String, String) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 const SECRETS: [&str; 8] = [
     "hunter2-flag",

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, Said};
-use crate::look::eventually;
-use crate::screen::Screen;
+use super::kit::{Kit, Said};
+use super::look::eventually;
+use super::screen::Screen;
 
 /// A session that changed two files; its id.
 fn past() -> (Kit, String) {

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::kit::{Kit, Said, read_json};
-use crate::look::eventually;
+use super::kit::{Kit, Said, read_json};
+use super::look::eventually;
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// Three sealed sessions of five records each, and one without a seal.
 struct Past {

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::kit::Kit;
-use crate::look::eventually;
-use crate::screen::Screen;
+use super::kit::Kit;
+use super::look::eventually;
+use super::screen::Screen;
 
 const ADDRESS: &str = "https://example.org/x?token=abc123secret&page=7";
 

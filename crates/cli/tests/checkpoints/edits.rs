@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, Said};
-use crate::oracle::same;
-use crate::project::split;
+use super::kit::{Kit, Said};
+use super::oracle::same;
+use super::project::split;
 
 /// A project with checkpoints on.
 fn protected() -> Kit {
@@ -33,7 +33,7 @@ fn hook(kit: &Kit, event: &str, more: &Value) -> Said {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
-    crate::kit::end(child).ok()
+    super::kit::end(child).ok()
 }
 
 fn prompt(kit: &Kit) {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::kit::Kit;
-use crate::oracle::same;
+use super::kit::Kit;
+use super::oracle::same;
 
 /// Nothing that a terminal would obey, and no line that only looks like ours.
 #[track_caller]
@@ -51,7 +51,7 @@ fn a_project_with_a_strange_name() {
         .unwrap();
     let nono = |args: &[&str]| {
         let mut command = kit.command(&[&["checkpoints"], args].concat());
-        crate::said::Said::of(&command.current_dir(&project).output().unwrap())
+        super::said::Said::of(&command.current_dir(&project).output().unwrap())
     };
     nono(&["create"]).ok();
     kit.bare("cd ../other/p*; rm file");

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::kit::{Kit, Said};
-use crate::oracle::Oracle;
+use super::kit::{Kit, Said};
+use super::oracle::Oracle;
 
 impl Kit {
     /// With a tree of many kinds of things that is a project.

@@ -1,6 +1,6 @@
 //! Restores are on record.
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 #[test]
 fn a_restore_is_attributed() {

@@ -1,8 +1,8 @@
 //! There and back: what was there at a checkpoint is there again, to the byte, and what was there before that too.
 
-use crate::kit::Kit;
-use crate::oracle::same;
-use crate::project::split;
+use super::kit::Kit;
+use super::oracle::same;
+use super::project::split;
 
 /// Everything that can be done to a tree.
 const DAMAGE: &str =
@@ -135,23 +135,23 @@ fn two_projects_have_nothing_in_common() {
     kit.bare("mkdir ../other/b; cd ../other/b; echo all: > Makefile; echo b > file");
     let nono = |args: &[&str]| {
         let mut command = kit.command(&[&["checkpoints"], args].concat());
-        crate::said::Said::of(&command.current_dir(kit.world.path("other/b")).output().unwrap())
+        super::said::Said::of(&command.current_dir(kit.world.path("other/b")).output().unwrap())
     };
     let other = nono(&["create", "--json"]).ok().json();
     let theirs = other["checkpoint"]["id"].as_str().unwrap();
-    let (tree, theirs_tree) = (kit.look(), crate::oracle::look(&kit.world.path("other")));
+    let (tree, theirs_tree) = (kit.look(), super::oracle::look(&kit.world.path("other")));
     let said = nono(&["restore", &id, "--yes"]).code(1);
     assert!(said.err.contains(&format!("checkpoint {id} belongs to")), "{}", said.err);
     kit.restore(&[theirs]).code(1);
     nono(&["diff", &id]).code(1);
     nono(&["restore", "1", kit.tree().join("closed").to_str().unwrap(), "--yes"]).code(125);
     same(&tree, &kit.look());
-    same(&theirs_tree, &crate::oracle::look(&kit.world.path("other")));
+    same(&theirs_tree, &super::oracle::look(&kit.world.path("other")));
     // From anywhere, by a path of it.
     kit.bare("rm ../other/b/file");
     let file = kit.world.path("other/b");
     kit.checkpoints(&["restore", "1", "--yes", "--path", file.to_str().unwrap()]).ok();
-    same(&theirs_tree, &crate::oracle::look(&kit.world.path("other")));
+    same(&theirs_tree, &super::oracle::look(&kit.world.path("other")));
     let all = kit.checkpoints(&["list", "--all", "--json"]).ok().json();
     assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
 }
@@ -163,10 +163,10 @@ fn a_project_that_was_deleted_comes_back() {
     let project = kit.world.path("other/p");
     let path = project.to_str().unwrap();
     kit.checkpoints(&["create", path]).ok();
-    let before = crate::oracle::look(&project);
+    let before = super::oracle::look(&project);
     kit.bare("rm -r ../other/p");
     kit.checkpoints(&["restore", "1", "--path", path, "--yes"]).ok();
-    same(&before, &crate::oracle::look(&project));
+    same(&before, &super::oracle::look(&project));
 }
 
 #[test]

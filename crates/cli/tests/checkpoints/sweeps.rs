@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::kit::Kit;
-use crate::oracle::same;
-use crate::settled::settled;
+use super::kit::Kit;
+use super::oracle::same;
+use super::settled::settled;
 
 #[test]
 fn never_more_than_the_most() {
@@ -95,7 +95,7 @@ fn projects(kit: &Kit) -> std::path::PathBuf {
 fn damage_is_named_and_the_rest_is_served() {
     let kit = Kit::project();
     kit.take();
-    settled(&kit.world);
+    settled(&kit.world.path("bin/nono"));
     // As long as this is held, packs stay as they are written.
     let next = fs::File::open(kit.world.path("state/store/settler.next")).unwrap();
     next.lock().unwrap();

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use snapbox::str;
 
-use crate::process::Running;
-use crate::world::World;
+use super::process::Running;
+use super::world::World;
 
 /// An agent that does what its last argument says.
 fn with_agent(name: &str) -> World {

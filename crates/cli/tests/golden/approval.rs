@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use snapbox::str;
 
-use crate::world::{World, skip};
+use super::world::{World, skip};
 
 const RULES: &str = r#"{
   // the first rule that fits answers

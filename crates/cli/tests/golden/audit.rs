@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use nono::audit::event::Decision;
 use snapbox::str;
 
-use crate::audit_kit::{Logs, decision, sealed, unsealed};
-use crate::world::World;
+use super::audit_kit::{Logs, decision, sealed, unsealed};
+use super::world::World;
 
 fn three() -> Logs {
     let logs = Logs::new();

@@ -12,7 +12,7 @@ use nono::audit::log::Options;
 use nono::audit::{Digest, Event, Log, SigningKey};
 use snapbox::IntoData;
 
-use crate::world::{World, uid};
+use super::world::{World, uid};
 
 /// 2024-07-03T09:46:40Z.
 pub(crate) const START: u64 = 1_720_000_000_000;

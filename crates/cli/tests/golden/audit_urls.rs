@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::world::World;
+use super::world::World;
 
 /// The addresses in the log of the only session: each with who decided what, and why.
 fn addresses(world: &World) -> Vec<[String; 4]> {

@@ -8,7 +8,7 @@ use nono::audit::event::Decision;
 use nono::rollback::live::Live;
 use snapbox::str;
 
-use crate::audit_kit::{Logs, decision, sealed, unsealed};
+use super::audit_kit::{Logs, decision, sealed, unsealed};
 
 fn some() -> Logs {
     let logs = Logs::new();

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn paths_of_the_wrong_kind() {

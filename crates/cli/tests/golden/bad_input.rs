@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::str;
 
-use crate::process::finish;
-use crate::world::{World, golden};
+use super::process::finish;
+use super::world::{World, golden};
 
 #[test]
 fn bytes_that_are_no_text() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use rustix::process::geteuid;
 use snapbox::str;
 
-use crate::world::{World, skip, uid};
+use super::world::{World, skip, uid};
 
 #[test]
 fn somebody_elses_hand_in_the_state() {

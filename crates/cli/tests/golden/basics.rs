@@ -2,8 +2,8 @@
 
 use snapbox::str;
 
-use crate::process::{finish, finish_with};
-use crate::world::World;
+use super::process::{finish, finish_with};
+use super::world::World;
 
 #[test]
 fn a_good_run_says_nothing() {

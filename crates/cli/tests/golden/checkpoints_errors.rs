@@ -4,8 +4,8 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::checkpoints_kit::Checkpoints;
-use crate::world::World;
+use super::checkpoints_kit::Checkpoints;
+use super::world::World;
 
 #[test]
 fn where_there_is_nothing() {

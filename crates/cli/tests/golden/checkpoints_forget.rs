@@ -10,10 +10,10 @@ use nono::snapshot::hash::content_hash;
 use nono::snapshot::store::{Key, Store};
 use snapbox::str;
 
-use crate::checkpoints_kit::{ids, moments};
-use crate::process::Running;
-use crate::sessions::Sessions;
-use crate::world::{golden, uid};
+use super::checkpoints_kit::{ids, moments};
+use super::process::Running;
+use super::sessions::Sessions;
+use super::world::{golden, uid};
 
 /// Bytes that no compression hides, of the kernel's.
 fn secret() -> Vec<u8> {

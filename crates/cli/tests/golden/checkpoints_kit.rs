@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use snapbox::IntoData;
 
-use crate::process::Outcome;
-use crate::sessions::mask_line;
-use crate::world::{World, golden};
+use super::process::Outcome;
+use super::sessions::mask_line;
+use super::world::{World, golden};
 
 pub(crate) struct Checkpoints {
     pub(crate) world: World,

@@ -2,8 +2,8 @@
 
 use snapbox::str;
 
-use crate::checkpoints_kit::Checkpoints;
-use crate::world::World;
+use super::checkpoints_kit::Checkpoints;
+use super::world::World;
 
 /// Three steps of work.
 fn worked() -> Checkpoints {

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::checkpoints_kit::Checkpoints;
+use super::checkpoints_kit::Checkpoints;
 
 #[test]
 fn a_dry_run_shows_everything_and_does_nothing() {

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::checkpoints_kit::Checkpoints;
+use super::checkpoints_kit::Checkpoints;
 
 #[test]
 fn nothing_is_removed_unasked() {

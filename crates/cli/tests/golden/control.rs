@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use snapbox::str;
 
-use crate::process::{Outcome, Running};
-use crate::world::{World, golden};
+use super::process::{Outcome, Running};
+use super::world::{World, golden};
 
 /// Says `ready`, and ends only when it is told to.
 const WAITS: &str = "trap 'exit 0' HUP; echo ready; while :; do sleep 0.01; done";

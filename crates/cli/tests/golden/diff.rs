@@ -2,9 +2,9 @@
 
 use snapbox::str;
 
-use crate::checkpoints_kit::Checkpoints;
-use crate::sessions::Sessions;
-use crate::world::World;
+use super::checkpoints_kit::Checkpoints;
+use super::sessions::Sessions;
+use super::world::World;
 
 #[test]
 fn of_the_last_session_here() {

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::world::{World, golden};
+use super::world::{World, golden};
 
 /// The transcript without what differs from machine to machine, or is only long.
 fn dry(world: &World, line: &str) -> String {

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::str;
 
-use crate::process::finish;
-use crate::world::World;
+use super::process::finish;
+use super::world::World;
 
 fn caller() -> World {
     World::new()

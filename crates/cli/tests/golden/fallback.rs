@@ -6,8 +6,8 @@ use snapbox::str;
 
 use rustix::process::Signal;
 
-use crate::process::{Outcome, Running, finish};
-use crate::world::{World, skip};
+use super::process::{Outcome, Running, finish};
+use super::world::{World, skip};
 
 /// A machine without user namespaces, simulated with bwrap if it is installed.
 fn bare() -> Option<World> {
@@ -50,7 +50,7 @@ fn it_says_so_and_confines() {
             "nono run -s -- sh -c 'kill -9 $$'",
         ],
     );
-    crate::world::golden(
+    super::world::golden(
         text,
         str![[r#"
 $ nono run -- true
@@ -95,7 +95,7 @@ fn what_needs_a_namespace_is_refused() {
             "nono run -s --read ~ -- cat ../home/.ssh/id",
         ],
     );
-    crate::world::golden(
+    super::world::golden(
         text,
         str![[r#"
 $ nono run --allow . --deny closed -- true

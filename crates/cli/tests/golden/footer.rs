@@ -2,8 +2,8 @@
 
 use snapbox::str;
 
-use crate::process::finish;
-use crate::world::{World, golden};
+use super::process::finish;
+use super::world::{World, golden};
 
 #[test]
 fn a_failure_explains_the_policy() {

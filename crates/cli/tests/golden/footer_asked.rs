@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use serde_json::Value;
 use snapbox::str;
 
-use crate::world::{World, golden};
+use super::world::{World, golden};
 
 const RULES: &str = r#"{
   "rules": [

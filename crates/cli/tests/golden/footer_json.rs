@@ -3,7 +3,7 @@
 use serde_json::Value;
 use snapbox::str;
 
-use crate::world::{World, golden};
+use super::world::{World, golden};
 
 #[test]
 fn the_footer_as_json() {

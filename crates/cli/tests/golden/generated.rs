@@ -4,8 +4,8 @@ use std::process::Command;
 
 use snapbox::str;
 
-use crate::process::finish_with;
-use crate::world::{World, skip};
+use super::process::finish_with;
+use super::world::{World, skip};
 
 const COMMANDS: &[&str] = &["run", "shell", "wrap", "why", "profile", "setup", "completion", "man"];
 
@@ -54,7 +54,7 @@ fn a_completion_works() {
     let world = World::new();
     let line = "eval \"$(nono completion bash)\"; COMP_WORDS=(nono run --bypass); COMP_CWORD=2; _nono nono --bypass run; echo \"${COMPREPLY[@]}\"";
     let mut command = world.command("bash");
-    let outcome = crate::process::finish(command.args(["-c", line]));
+    let outcome = super::process::finish(command.args(["-c", line]));
     assert_eq!(outcome.out(), "--bypass-protection\n", "{outcome:?}");
 }
 

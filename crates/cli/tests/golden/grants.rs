@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn grants_open_and_nothing_else_does() {

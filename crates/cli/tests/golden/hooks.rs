@@ -4,7 +4,7 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn installs_and_removes() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 /// Everything that changes a folder, and programs of its own.
 const JOB: &str = r#"#!/bin/sh

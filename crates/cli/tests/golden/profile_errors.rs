@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn words_that_are_not_known() {

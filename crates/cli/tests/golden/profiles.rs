@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn lists() {

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn outside_there_is_nobody_to_ask() {
@@ -112,7 +112,7 @@ private
 fn it_is_for_the_session_alone() {
     let world = World::new();
     let args = ["run", "-s", "--", "sh", "-c", "echo ready; exec sleep 1000"];
-    let running = crate::process::Running::start(&mut world.nono(&args));
+    let running = super::process::Running::start(&mut world.nono(&args));
     running.until("ready");
     let socket = world.sessions()[0].join("request.sock");
     let outcome = world.sh(&format!("NONO_REQUEST_SOCK={} nono request --read file", socket.display()));

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use snapbox::str;
 
-use crate::sessions::Sessions;
-use crate::settled::settled;
+use super::sessions::Sessions;
+use super::settled::settled;
 
 /// Three sessions, each with content of its own.
 fn three() -> Sessions {
@@ -15,7 +15,7 @@ fn three() -> Sessions {
             .run_with(&format!("--allow {number}"), &format!("head -c 300000 /dev/urandom > {number}/file"));
     }
     // One that is being settled is passed over.
-    settled(&sessions.world);
+    settled(&sessions.world.path("bin/nono"));
     sessions
 }
 

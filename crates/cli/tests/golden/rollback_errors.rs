@@ -4,8 +4,8 @@ use std::os::unix::fs::symlink;
 
 use snapbox::str;
 
-use crate::sessions::Sessions;
-use crate::world::World;
+use super::sessions::Sessions;
+use super::world::World;
 
 #[test]
 fn wrong_words() {

@@ -2,9 +2,9 @@
 
 use snapbox::str;
 
-use crate::checkpoints_kit::moments;
-use crate::sessions::Sessions;
-use crate::world::{World, golden};
+use super::checkpoints_kit::moments;
+use super::sessions::Sessions;
+use super::world::{World, golden};
 
 /// Three sessions of one directory; the last one changed nothing.
 fn sample() -> Sessions {

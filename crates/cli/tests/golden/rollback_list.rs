@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use snapbox::str;
 
-use crate::process::Running;
-use crate::sessions::Sessions;
-use crate::world::World;
+use super::process::Running;
+use super::sessions::Sessions;
+use super::world::World;
 
 #[test]
 fn without_sessions_nothing_is_said_or_made() {

@@ -4,8 +4,8 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::process::finish;
-use crate::sessions::Sessions;
+use super::process::finish;
+use super::sessions::Sessions;
 
 #[test]
 fn a_session_by_the_beginning_of_its_id_its_name_or_its_folder() {

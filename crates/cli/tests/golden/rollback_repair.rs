@@ -4,8 +4,8 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::sessions::Sessions;
-use crate::settled::settled;
+use super::sessions::Sessions;
+use super::settled::settled;
 
 #[test]
 fn nothing_to_do() {
@@ -36,7 +36,7 @@ fn records_are_made_anew_and_what_is_lost_is_named() {
     sessions.run("echo 1 > file");
     sessions.run("echo 2 > file");
     // The upkeep process would rebuild it.
-    settled(&sessions.world);
+    settled(&sessions.world.path("bin/nono"));
     fs::write(sessions.folder(1).join("record.json"), "").unwrap();
     fs::write(sessions.folder(1).join("snapshots/001.json"), "").unwrap();
     fs::write(sessions.folder(2).join("session.json"), "").unwrap();

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::sessions::Sessions;
+use super::sessions::Sessions;
 
 /// One session that changed, removed and made something.
 fn changed() -> Sessions {

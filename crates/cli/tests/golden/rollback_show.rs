@@ -3,9 +3,9 @@
 use serde_json::json;
 use snapbox::str;
 
-use crate::checkpoints_kit::moments;
-use crate::sessions::Sessions;
-use crate::world::golden;
+use super::checkpoints_kit::moments;
+use super::sessions::Sessions;
+use super::world::golden;
 
 /// A session that did one of everything.
 fn sample() -> Sessions {

@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::sessions::Sessions;
+use super::sessions::Sessions;
 
 #[test]
 fn what_the_last_session_here_did() {

@@ -4,8 +4,8 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::sessions::Sessions;
-use crate::settled::settled;
+use super::sessions::Sessions;
+use super::settled::settled;
 
 #[test]
 fn good_ones() {
@@ -91,7 +91,7 @@ fn damaged_content() {
     sessions.world.file("work/file", "before\n");
     sessions.run("echo 1 > file");
     // Later the pack would be replaced, and its damage with it.
-    settled(&sessions.world);
+    settled(&sessions.world.path("bin/nono"));
     let packs = fs::read_dir(sessions.world.path("state/store/packs")).unwrap();
     let packs =
         packs.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "pack"));

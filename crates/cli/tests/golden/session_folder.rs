@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::process::{Running, finish};
-use crate::world::{World, skip, uid};
+use super::process::{Running, finish};
+use super::world::{World, skip, uid};
 
 #[test]
 fn the_child_can_read_its_own_policy() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 #[test]
 fn a_look_changes_nothing() {

@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::process::{Running, finish};
-use crate::world::World;
+use super::process::{Running, finish};
+use super::world::World;
 
 /// Says "ready", then the name of each signal it gets, until it gets USR1.
 const COUNTING: &str = "

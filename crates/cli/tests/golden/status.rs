@@ -5,10 +5,10 @@ use std::fs;
 use serde_json::{Value, json};
 use snapbox::str;
 
-use crate::checkpoints_kit::{ids, moments};
-use crate::process::Running;
-use crate::sessions::Sessions;
-use crate::world::{World, golden};
+use super::checkpoints_kit::{ids, moments};
+use super::process::Running;
+use super::sessions::Sessions;
+use super::world::{World, golden};
 
 fn transcript(sessions: &Sessions, lines: &[&str]) -> String {
     ids(&sessions.transcript(lines).lines().map(|line| moments(line) + "\n").collect::<String>())

@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::process::{finish, finish_with};
-use crate::world::World;
+use super::process::{finish, finish_with};
+use super::world::World;
 
 const WAYS: &[&[&str]] = &[&["run"], &["run", "--no-diagnostics"], &["run", "--monitor"], &["wrap"]];
 

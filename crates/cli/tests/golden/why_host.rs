@@ -2,7 +2,7 @@
 
 use snapbox::str;
 
-use crate::world::World;
+use super::world::World;
 
 /// A sandbox's description of itself, its blocked network made a filtered one.
 const FILTERED: &str = r#"nono run -- sh -c 'cat $NONO_CAP_FILE' |

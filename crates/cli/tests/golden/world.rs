@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use rustix::process::geteuid;
 use snapbox::{Assert, IntoData};
 
-use crate::process::{Outcome, finish};
+use super::process::{Outcome, finish};
+use crate::world::place_binary;
 
 /// Who runs nono where the tests run as root.
 pub(crate) const ORDINARY: u32 = 60124;
@@ -43,11 +44,7 @@ impl World {
         ] {
             world.dir(name, mode);
         }
-        // By a process of its own: a descriptor open for writing here could be inherited by another test's child, and
-        // the binary be "busy" for as long.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nono")).arg(world.path("bin/nono")).status();
-        assert!(copied.unwrap().success());
-        fs::set_permissions(world.path("bin/nono"), fs::Permissions::from_mode(0o755)).unwrap();
+        place_binary(&world.path("bin/nono"));
         let root = world.root().to_str().unwrap().to_owned();
         let at = |name: &str| format!("{root}/{name}");
         let env = [

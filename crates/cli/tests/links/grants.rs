@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
+use super::screen::Screen;
 use super::*;
-use crate::screen::Screen;
 
 /// `build -> $HOME`, made by the first run.
 fn planted() -> World {

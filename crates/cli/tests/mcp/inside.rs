@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::kit::{Client, text};
-use crate::look::read;
-use crate::screen::Screen;
-use crate::world::World;
-use crate::{changed_world, nono, world};
+use super::kit::{Client, text};
+use super::look::read;
+use super::screen::Screen;
+use super::world::World;
+use super::{changed_world, nono, world};
 
 /// A server in a sandbox, and its client outside, without a terminal.
 fn confined(world: &World, flags: &[&str]) -> Client {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use super::world::World;
 
 /// Nothing here takes that long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Client, text};
-use crate::look::read;
-use crate::world::World;
-use crate::{changed_world, nono};
+use super::kit::{Client, text};
+use super::look::read;
+use super::world::World;
+use super::{changed_world, nono};
 
 fn forms() -> Value {
     json!({"elicitation": {}})

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::kit::Client;
-use crate::{changed_world, nono, world};
+use super::kit::Client;
+use super::{changed_world, nono, world};
 
 #[test]
 fn checkpoints_are_taken_and_listed() {

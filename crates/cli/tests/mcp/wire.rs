@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::kit::{Client, text};
-use crate::{changed_world, world};
+use super::kit::{Client, text};
+use super::{changed_world, world};
 
 #[test]
 fn a_client_learns_who_it_talks_to_and_what_there_is() {

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::town::{PRIVATE, PUBLIC, Ran, Town, skip};
+use super::town::{PRIVATE, PUBLIC, Ran, Town, skip};
 
 const SECRET: &str = "bare-Secret-5b21e08c77";
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::live::{Live, helper, inside};
-use crate::town::{Ran, Town};
+use super::live::{Live, helper, inside};
+use super::town::{Ran, Town};
 
 const SECRET: &str = "demo-Secret-7f3a9c51d2";
 /// The secret in base64, to look for it in that form, too.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::town::{OTHER, PUBLIC, Town};
+use super::town::{OTHER, PUBLIC, Town};
 
 const OPEN: &[&str] = &["--allow-domain", "allowed.test"];
 
@@ -114,10 +114,10 @@ fn http_2_goes_through_a_tunnel() {
     let mut server = town.command_of_root();
     server
         .arg("node")
-        .arg(crate::town::here("http2.js"))
+        .arg(super::town::here("http2.js"))
         .arg("8443")
         .arg(town.folder.path().join("server.pem"));
-    let _server = crate::town::Running::start(&mut server, "ready");
+    let _server = super::town::Running::start(&mut server, "ready");
     let urls = "https://allowed.test:8443/a https://allowed.test:8443/b";
     let ran =
         town.run(OPEN, &format!("curl -sS --fail --http2 --cacert ca.pem -w '%{{http_version}}\\n' {urls}"));

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::live::{Live, Process, helper, supervisor};
-use crate::town::{Ran, Town};
+use super::live::{Live, Process, helper, supervisor};
+use super::town::{Ran, Town};
 
 const OPEN: &[&str] = &["--allow-domain", "allowed.test"];
 

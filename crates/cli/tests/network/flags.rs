@@ -1,6 +1,6 @@
 //! The flags, as they are typed.
 
-use crate::world::World;
+use super::world::World;
 
 fn nono(args: &[&str], env: &[(&str, &str)]) -> (i32, String, String) {
     let world = World::new();

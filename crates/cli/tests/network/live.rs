@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::town::{Ran, Town};
+use super::town::{Ran, Town};
 
 /// Only keeps what hangs from hanging the suite.
 const LONG: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };

@@ -1,7 +1,7 @@
 //! Many at once, many in a row, and much: without an error, in little memory. The benchmark does more of each.
 
-use crate::live::{Live, helper};
-use crate::town::Town;
+use super::live::{Live, helper};
+use super::town::Town;
 
 const CLIENT: &str = r#"
 import asyncio, base64, os, ssl, sys, threading, urllib.parse

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::town::{PRIVATE, PUBLIC, Ran, Town};
+use super::town::{PRIVATE, PUBLIC, Ran, Town};
 
 fn get(town: &Town, rules: &[&str], urls: &[&str]) -> Ran {
     let flags: Vec<&str> = rules.iter().flat_map(|rule| ["--allow-domain", rule]).collect();

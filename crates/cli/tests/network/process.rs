@@ -17,8 +17,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use serde_json::{Value, json};
 
-use crate::kit::{Begun, LONG, Server, exchange, serving};
-use crate::world::{World, is_root};
+use super::kit::{Begun, LONG, Server, exchange, serving};
+use super::world::{World, is_root};
 
 /// The helper, started by hand as an ordinary user, and the supervisor's end of its socket.
 struct Helper {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::town::{PUBLIC, Ran, Town, here, skip};
+use super::town::{PUBLIC, Ran, Town, here, skip};
 
 const OPEN: &[&str] = &["--allow-domain", "allowed.test"];
 

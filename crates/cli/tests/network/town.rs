@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::world::{ORDINARY, World, is_root};
+use super::world::{ORDINARY, World, is_root};
 
 pub(crate) const PUBLIC: &str = "93.184.216.10";
 pub(crate) const OTHER: &str = "93.184.216.11";

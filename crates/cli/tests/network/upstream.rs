@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::town::{Running, Town};
+use super::town::{Running, Town};
 
 const PASSWORD: &str = "tiny-password-47";
 
@@ -47,7 +47,7 @@ fn its_password_is_the_proxys_own_business() {
     let run = |password: &str, script: &str| {
         let mut command = town.nono(&["--allow-domain", "allowed.test"], script);
         command.env("NONO_UPSTREAM_PROXY", format!("http://me:{password}@127.0.0.1:3128"));
-        crate::town::Ran::of(&mut command)
+        super::town::Ran::of(&mut command)
     };
     let ran = run(PASSWORD, &format!("{GET}; env; cat /proc/self/environ"));
     assert_eq!((ran.code, ran.out.matches("hello from allowed.test").count()), (0, 2), "{ran:?}");

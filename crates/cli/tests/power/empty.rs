@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 
-use crate::find;
-use crate::said::Said;
-use crate::world::World;
+use super::find;
+use super::said::Said;
+use super::world::World;
 
 fn nono(world: &World, args: &[&str]) -> Said {
     Said::of(&world.command("nono").args(args).output().unwrap())

@@ -1,7 +1,7 @@
 //! On a terminal: shown, asked once, and asked again when it is something else.
 
+use super::screen::Screen;
 use super::*;
-use crate::screen::Screen;
 
 fn read_data(world: &World) -> String {
     format!("nono run --allow-cwd -- cat {}", data(world))

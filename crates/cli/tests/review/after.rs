@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::look::{eventually, read};
-use crate::screen::Screen;
-use crate::stage::{picture, pid_of_nono, restore, shell, size, world};
-use crate::world::World;
+use super::look::{eventually, read};
+use super::screen::Screen;
+use super::stage::{picture, pid_of_nono, restore, shell, size, world};
+use super::world::World;
 
 const RUN: &str = "nono run --rollback --allow . ";
 

@@ -1,7 +1,7 @@
 //! Names and contents that mean harm to a terminal.
 
-use crate::look::read;
-use crate::stage::{find, restore, review, run, world};
+use super::look::read;
+use super::stage::{find, restore, review, run, world};
 
 const HOSTILE: &str = r"printf 'x\033]0;owned\007y\n' > plain.txt
 printf 'z' > $'evil\033[2Jname'

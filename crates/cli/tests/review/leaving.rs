@@ -4,9 +4,9 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::look::{eventually, read};
-use crate::screen::Screen;
-use crate::stage::{changed, fact, given_back, picture, pid_of_nono, review, settings, size};
+use super::look::{eventually, read};
+use super::screen::Screen;
+use super::stage::{changed, fact, given_back, picture, pid_of_nono, review, settings, size};
 
 /// Opens the review, does something in it, and sees that nothing happened to files or terminal.
 fn leave(status: i32, how: impl Fn(&Screen<'_>)) {

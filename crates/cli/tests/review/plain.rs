@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::look::read;
-use crate::screen::Screen;
-use crate::stage::{changed, output, picture, undo_id};
-use crate::world::World;
+use super::look::read;
+use super::screen::Screen;
+use super::stage::{changed, output, picture, undo_id};
+use super::world::World;
 
 const ASKS: &str = "[nono] Restore? [y/N/d/s]";
 const DUMB: &str = "TERM=dumb nono rollback review last";

@@ -1,7 +1,7 @@
 //! What is marked goes back, and nothing else.
 
-use crate::look::read;
-use crate::stage::{changed, find, picture, restore, review, shell};
+use super::look::read;
+use super::stage::{changed, find, picture, restore, review, shell};
 
 #[test]
 fn a_file() {

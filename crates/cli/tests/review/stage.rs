@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::{Output, Stdio};
 
-use crate::look::{eventually, read};
-use crate::screen::Screen;
-use crate::world::World;
+use super::look::{eventually, read};
+use super::screen::Screen;
+use super::world::World;
 
 /// Twenty numbered lines.
 fn long() -> String {

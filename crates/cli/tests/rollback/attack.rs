@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::kit::{Kit, Said, wait_for};
-use crate::oracle::same;
+use super::kit::{Kit, Said, wait_for};
+use super::oracle::same;
 
 fn run_at(kit: &Kit, dest: &Path, script: &str) -> Said {
     let dest = dest.to_str().unwrap();
@@ -124,7 +124,7 @@ fn a_session_without_its_final_snapshot_never_says_that_nothing_changed() {
     fs::rename(&manifests, &aside).unwrap();
     fs::write(&manifests, "").unwrap();
     fs::write(kit.tree().join("go"), "").unwrap();
-    let said = crate::kit::end(child).ok();
+    let said = super::kit::end(child).ok();
     assert!(said.err.contains("cannot take the final snapshot"), "{said:?}");
     fs::remove_file(&manifests).unwrap();
     fs::rename(&aside, &manifests).unwrap();

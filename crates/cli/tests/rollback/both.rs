@@ -1,6 +1,6 @@
 //! One undo for sessions and checkpoints: in the order in which things happened, further back each time.
 
-use crate::kit::Kit;
+use super::kit::Kit;
 
 /// A command that only checkpoints protect.
 fn protected(kit: &Kit, script: &str) {

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::kit::Kit;
-use crate::oracle::same;
-use crate::settled::settled;
+use super::kit::Kit;
+use super::oracle::same;
+use super::settled::settled;
 
 #[test]
 fn only_so_many_sessions_stay() {
@@ -56,7 +56,7 @@ fn cleanup_frees_what_nobody_needs() {
     kit.bare("head -c 20000000 /dev/urandom > large");
     kit.run("rm large").ok();
     // A session that is being settled is in use, and stays.
-    settled(&kit.world);
+    settled(&kit.world.path("bin/nono"));
     let size = |kit: &Kit| {
         let output =
             kit.world.command("du").args(["-s", "-B1"]).arg(kit.world.path("state")).output().unwrap();
@@ -193,8 +193,8 @@ fn a_folder_of_the_library_is_read_too() {
         manager.create_incremental().unwrap();
         manager.settle().unwrap();
     }
-    if crate::world::is_root() {
-        let owner = format!("{0}:{0}", crate::world::ORDINARY);
+    if super::world::is_root() {
+        let owner = format!("{0}:{0}", super::world::ORDINARY);
         assert!(
             std::process::Command::new("chown").arg("-R").arg(owner).arg(&folder).status().unwrap().success()
         );

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::kit::{Kit, end};
+use super::kit::{Kit, end};
 
 const MB: u64 = 1 << 20;
 

@@ -1,10 +1,10 @@
 //! What the person does after a session is theirs: kept as conflicts, stored when forced, brought back by undo.
 
-use crate::kit::{Kit, end};
-use crate::oracle::same;
+use super::kit::{Kit, end};
+use super::oracle::same;
 
 /// A session that changed some files, and then the person did.
-fn edited() -> (Kit, crate::oracle::Oracle, crate::oracle::Oracle) {
+fn edited() -> (Kit, super::oracle::Oracle, super::oracle::Oracle) {
     let kit = Kit::with_tree();
     let before = kit.look();
     kit.run("echo agent >> src/main.rs; echo agent >> docs/plain; rm closed; echo agent > agents").ok();
@@ -104,7 +104,7 @@ fn a_repository_is_kept_whole() {
 }
 
 /// A session that planted a hook in a repository.
-fn planted() -> (Kit, crate::oracle::Oracle) {
+fn planted() -> (Kit, super::oracle::Oracle) {
     let kit = Kit::with_tree();
     kit.bare("git init -q .; git add -A; git -c user.name=n -c user.email=e@x commit -qm one");
     let before = kit.look();

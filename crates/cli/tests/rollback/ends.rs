@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::kit::{Kit, end, has_children, wait_for};
-use crate::oracle::{Oracle, same};
+use super::kit::{Kit, end, has_children, wait_for};
+use super::oracle::{Oracle, same};
 
 fn signal(child: &std::process::Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::kit::Kit;
-use crate::oracle::{look, same};
+use super::kit::Kit;
+use super::oracle::{look, same};
 
 /// Run it on a tree of many things; it changed something; then back.
 #[track_caller]

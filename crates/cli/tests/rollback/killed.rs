@@ -6,8 +6,8 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::kit::{Kit, end, wait_for};
-use crate::oracle::same;
+use super::kit::{Kit, end, wait_for};
+use super::oracle::same;
 
 /// A run that changed something and was killed together with its supervisor.
 fn killed(kit: &Kit, flags: &[&str], script: &str) {

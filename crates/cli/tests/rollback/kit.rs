@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::oracle::{Oracle, look, same};
-pub(crate) use crate::said::Said;
-use crate::world::World;
+use super::oracle::{Oracle, look, same};
+pub(crate) use super::said::Said;
+use super::world::World;
 
 /// Nothing here takes that long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(120);

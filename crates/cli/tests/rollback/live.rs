@@ -1,7 +1,7 @@
 //! Several sessions on one tree.
 
-use crate::kit::{Kit, end};
-use crate::oracle::same;
+use super::kit::{Kit, end};
+use super::oracle::same;
 
 /// Waits in the sandbox for a file of that name.
 fn until(name: &str) -> String {
@@ -15,7 +15,7 @@ fn two_at_once_are_both_restorable() {
     let first = kit.start(&["--name", "first"], &format!("{}; echo first > by-first", until("go")));
     kit.session();
     let second = kit.start(&["--name", "second"], &format!("echo second > by-second; {}", until("go")));
-    crate::kit::wait_for("the second", || kit.tree().join("by-second").exists().then_some(()));
+    super::kit::wait_for("the second", || kit.tree().join("by-second").exists().then_some(()));
     let said = kit.nono(&["rollback", "restore", "first", "--yes"]);
     assert_ne!(said.code, Some(0), "a session is live: {said:?}");
     let live: Vec<String> =
@@ -24,7 +24,7 @@ fn two_at_once_are_both_restorable() {
     // Times are kept by the second.
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let began = now();
-    crate::kit::wait_for("the next second", || (now() > began).then_some(()));
+    super::kit::wait_for("the next second", || (now() > began).then_some(()));
     kit.bare("echo > go");
     end(first).ok();
     end(second).ok();
@@ -41,7 +41,7 @@ fn a_killed_supervisor_leaves_a_session() {
     let kit = Kit::with_tree();
     let before = kit.look();
     let mut run = kit.start(&[], "rm -rf src; echo half > half; sleep 1000");
-    crate::kit::wait_for("a change", || kit.tree().join("half").exists().then_some(()));
+    super::kit::wait_for("a change", || kit.tree().join("half").exists().then_some(()));
     run.kill().unwrap();
     run.wait().unwrap();
     let listed = kit.nono(&["rollback", "list"]).ok();

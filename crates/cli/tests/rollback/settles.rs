@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::kit::{Kit, wait_for};
-use crate::settled::settled;
+use super::kit::{Kit, wait_for};
+use super::settled::settled;
 
 fn bytes(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -23,7 +23,7 @@ fn a_store_is_small_and_durable_soon_after_a_short_run() {
     kit.run("true").ok();
     let packs = kit.world.path("state/store/packs");
     wait_for("a small store", || (bytes(&packs) * 100 < size * 35).then_some(()));
-    settled(&kit.world);
+    settled(&kit.world.path("bin/nono"));
     let record = fs::read_to_string(kit.session().join("record.json")).unwrap();
     assert!(!record.contains("\"durable\":false"), "{record}");
     kit.bare("rm -r 1 2");
@@ -38,6 +38,6 @@ fn what_settles_ends_when_the_state_goes() {
     kit.run("true").ok();
     // Moved away, its names lead nowhere any more.
     fs::rename(kit.world.path("state/store"), kit.world.path("state/other")).unwrap();
-    settled(&kit.world);
+    settled(&kit.world.path("bin/nono"));
     assert!(!kit.world.path("state/store").exists(), "nothing is made again");
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::kit::Kit;
-use crate::oracle::same;
-use crate::world::{World, is_root};
+use super::kit::Kit;
+use super::oracle::same;
+use super::world::{World, is_root};
 
 /// `ulimit -f` is the person's, for the restore only: what it forbids is told by name, and the rest is restored.
 #[test]
@@ -82,7 +82,7 @@ fn fill_and_undo(kit: &Kit) {
     for dir in ["work", "work/tree", "work/state"] {
         let dir = kit.world.path(dir);
         fs::create_dir_all(&dir).unwrap();
-        std::os::unix::fs::chown(&dir, Some(crate::world::ORDINARY), Some(crate::world::ORDINARY)).unwrap();
+        std::os::unix::fs::chown(&dir, Some(super::world::ORDINARY), Some(super::world::ORDINARY)).unwrap();
     }
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     fs::set_permissions(kit.world.path("work/state"), mode).unwrap();
@@ -90,7 +90,7 @@ fn fill_and_undo(kit: &Kit) {
     kit.bare(
         "cd tree; echo small > small; head -c 6000000 /dev/urandom > large; mkdir d; echo deep > d/deep",
     );
-    let before = crate::oracle::look(&tree);
+    let before = super::oracle::look(&tree);
     let nono = |args: &[&str]| {
         let mut command = kit.command(args);
         let out = command.env("NONO_HOME", kit.world.path("work/state")).current_dir(&tree).output().unwrap();
@@ -102,5 +102,5 @@ fn fill_and_undo(kit: &Kit) {
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = nono(&["rollback", "restore", "last", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
-    same(&before, &crate::oracle::look(&tree));
+    same(&before, &super::oracle::look(&tree));
 }

@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::kit::{Kit, end};
-use crate::said::Said;
+use super::kit::{Kit, end};
+use super::said::Said;
 
 /// How much at once: runs, and threads that take checkpoints of eight projects each.
 struct Load {

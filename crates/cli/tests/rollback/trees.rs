@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::kit::Kit;
-use crate::oracle::same;
-use crate::world::is_root;
+use super::kit::Kit;
+use super::oracle::same;
+use super::world::is_root;
 
 #[test]
 fn a_rust_workspace_with_its_target() {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::kit::Kit;
-use crate::oracle::same;
+use super::kit::Kit;
+use super::oracle::same;
 
 const GIT: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
 GIT_COMMITTER_EMAIL=a@b;";
@@ -134,7 +134,7 @@ fn history(kit: &Kit) -> String {
         "-ec",
         "git fsck --full 2>&1; git log --all --oneline; git status --short; git stash list; git show-ref",
     ]);
-    let said = crate::said::Said::of(&command.output().unwrap()).ok();
+    let said = super::said::Said::of(&command.output().unwrap()).ok();
     assert!(!said.out.contains("missing") && !said.out.contains("broken"), "{}", said.out);
     said.out
 }

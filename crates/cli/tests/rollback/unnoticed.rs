@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use crate::kit::{Kit, wait_for};
+use super::kit::{Kit, wait_for};
 
 const GIT: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
 GIT_COMMITTER_EMAIL=a@b;";

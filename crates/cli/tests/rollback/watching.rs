@@ -1,12 +1,12 @@
 //! Snapshots while the command runs.
 
-use crate::kit::{Kit, end};
-use crate::oracle::same;
+use super::kit::{Kit, end};
+use super::oracle::same;
 
 const WAIT: &str = "wait_for() { until [ -e $1 ]; do sleep 0.02; done; }; ";
 
 /// A run that is looked at ten times a second.
-fn quickly(kit: &Kit, script: &str) -> crate::kit::Said {
+fn quickly(kit: &Kit, script: &str) -> super::kit::Said {
     end(kit.start(&["--snapshot-interval", "100ms"], script))
 }
 

@@ -2,9 +2,9 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::look::{eventually, nono, running};
-use crate::world::World;
-use crate::{Way, each, script};
+use super::look::{eventually, nono, running};
+use super::world::World;
+use super::{Way, each, script};
 
 fn gone(world: &World, argument: &str) {
     let seen = || running(world, argument);

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::look::{eventually, read};
-use crate::screen::Screen;
-use crate::world::World;
-use crate::{Way, each, script, settings};
+use super::look::{eventually, read};
+use super::screen::Screen;
+use super::world::World;
+use super::{Way, each, script, settings};
 
 #[test]
 fn the_window_size_follows() {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::look::{eventually, read, running};
-use crate::screen::Screen;
-use crate::world::World;
-use crate::{Way, each, script, settings};
+use super::look::{eventually, read, running};
+use super::screen::Screen;
+use super::world::World;
+use super::{Way, each, script, settings};
 
 const STOPPED: i32 = 128 + 20;
 const INTERRUPTED: i32 = 128 + 2;

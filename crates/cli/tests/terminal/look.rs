@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::world::World;
+use super::world::World;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::look::eventually;
-use crate::world::World;
+use super::look::eventually;
+use super::world::World;
 
 static SERVERS: AtomicU32 = AtomicU32::new(0);
 

@@ -1,8 +1,8 @@
 //! Tools that are started for the first time: what they keep below the home folder is not there yet.
 
-use crate::finish::{Said, finish};
-use crate::world::World;
-use crate::{MODES, missing, skip};
+use super::finish::{Said, finish};
+use super::world::World;
+use super::{MODES, missing, skip};
 
 /// The script in a fresh home, under nono in each mode with these flags, `~` being the home.
 fn everywhere(name: &str, needs: &[&str], flags: &[&str], script: &str, check: impl Fn(&World, &Said)) {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::finish::finish;
-use crate::world::{ORDINARY, World, is_root};
-use crate::{MODES, skip};
+use super::finish::finish;
+use super::world::{ORDINARY, World, is_root};
+use super::{MODES, skip};
 
 fn sysroot() -> Option<PathBuf> {
     let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;

@@ -1,6 +1,9 @@
 //! A place of its own for each test: home, state and temporary folder, a project folder to work in, and a copy of the
 //! binary where an ordinary user can reach it. Everything runs as that user, also when root runs the tests.
 
+pub(crate) mod said;
+pub(crate) mod settled;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -15,6 +18,17 @@ pub(crate) const ORDINARY: u32 = 60125;
 
 pub(crate) fn is_root() -> bool {
     geteuid().is_root()
+}
+
+/// The binary at `path`: a link where root runs the tests, since the ordinary user cannot write to it through that, else a
+/// copy. It is made by another process: a thread that forks while this one has it open for writing would keep it busy.
+pub(crate) fn place_binary(path: &Path) {
+    let built = env!("CARGO_BIN_EXE_nono");
+    if is_root() && fs::hard_link(built, path).is_ok() {
+        return;
+    }
+    assert!(Command::new("cp").arg(built).arg(path).status().unwrap().success());
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// `{bin,home,state,tmp,work,other}`; commands start in `work`.
@@ -45,10 +59,7 @@ impl World {
             fs::create_dir(world.path(name)).unwrap();
             world.own(Path::new(name), mode);
         }
-        // By another process: a thread that forks while this one has the copy open for writing would keep it busy.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_nono")).arg(world.path("bin/nono")).status();
-        assert!(copied.unwrap().success());
-        fs::set_permissions(world.path("bin/nono"), fs::Permissions::from_mode(0o755)).unwrap();
+        place_binary(&world.path("bin/nono"));
         world
     }
 

@@ -15,9 +15,8 @@ mod process;
 mod programs;
 mod town;
 mod upstream;
-#[path = "../world/mod.rs"]
-#[allow(dead_code)]
-mod world;
+
+use crate::world;
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,6 +1,6 @@
 //! Golden transcripts: the real binary, run by an ordinary user in a world of its own, and every word it says.
 //!
-//! `SNAPSHOTS=overwrite cargo test -p nono-cli --test golden` rewrites the transcripts; read the diff before keeping it.
+//! `SNAPSHOTS=overwrite cargo test -p nono-cli --test cli golden::` rewrites the transcripts; read the diff before keeping it.
 //! The user is this one, or `world::ORDINARY` where the suite runs as root. What a machine cannot try is said on
 //! stderr as `skipped: why`, and fails where `CI=true`.
 //!
@@ -15,8 +15,6 @@ mod audit_kit;
 mod checkpoints_kit;
 mod process;
 mod sessions;
-#[path = "../world/settled.rs"]
-mod settled;
 mod world;
 
 mod agents;
@@ -72,3 +70,5 @@ mod streams;
 mod why;
 mod why_host;
 mod why_json;
+
+use crate::world::settled;

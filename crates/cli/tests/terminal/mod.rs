@@ -11,12 +11,12 @@
 mod ends;
 mod flow;
 mod jobs;
-mod look;
+pub(crate) mod look;
 mod restore;
-mod screen;
+pub(crate) mod screen;
 mod show;
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::world;
 
 use look::read;
 use screen::Screen;

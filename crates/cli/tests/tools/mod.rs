@@ -15,8 +15,8 @@
 mod finish;
 mod first;
 mod own;
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::world;
 
 use std::process::{Command, Stdio};
 

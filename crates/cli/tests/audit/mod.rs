@@ -12,21 +12,15 @@ mod disk;
 mod exports;
 mod flood;
 mod kit;
-#[allow(dead_code, reason = "shared with the tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
 mod names;
 mod proofs;
 mod redaction;
 mod restores;
 mod runs;
-#[allow(dead_code, reason = "shared with the other tests")]
-#[path = "../world/said.rs"]
-mod said;
-#[allow(dead_code, reason = "shared with the tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
 mod tamper;
 mod urls;
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::look;
+use crate::terminal::screen;
+use crate::world;
+use crate::world::said;

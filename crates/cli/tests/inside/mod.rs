@@ -10,17 +10,12 @@
 mod first_use;
 mod hooks;
 mod hostile;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
 mod model;
 mod restores;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
-#[allow(dead_code, reason = "shared with the other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::look;
+use crate::terminal::screen;
+use crate::world;
 
 use std::process::Stdio;
 

@@ -11,15 +11,8 @@ mod edits;
 mod ends;
 mod hostile;
 mod killed;
-mod kit;
+pub(crate) mod kit;
 mod live;
-#[allow(dead_code, reason = "shared with the tests of the engine")]
-#[path = "../../../snapshot/tests/common/oracle.rs"]
-mod oracle;
-#[path = "../world/said.rs"]
-mod said;
-#[path = "../world/settled.rs"]
-mod settled;
 mod settles;
 mod shortage;
 mod stress;
@@ -27,5 +20,8 @@ mod trees;
 mod uncopied;
 mod unnoticed;
 mod watching;
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::oracle;
+use crate::world;
+use crate::world::said;
+use crate::world::settled;

@@ -3,15 +3,12 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod model;
-#[path = "../world/said.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod said;
 mod strange;
 mod turns;
 mod worked;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::world;
+use crate::world::said;
 
 use std::io::Write;
 use std::process::Stdio;

@@ -4,19 +4,11 @@
 
 mod grants;
 mod installs;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
 mod outputs;
-#[path = "../world/said.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod said;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::screen;
+use crate::world;
+use crate::world::said;
 
 use std::process::Stdio;
 

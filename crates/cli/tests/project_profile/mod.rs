@@ -4,16 +4,10 @@
 
 mod agreeing;
 mod hostile;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
 mod without_terminal;
-#[allow(dead_code, reason = "shared with the other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::screen;
+use crate::world;
 
 use std::process::Stdio;
 

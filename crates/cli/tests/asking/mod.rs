@@ -9,21 +9,16 @@
 
 mod answers;
 mod hostile;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
 mod modes;
 mod parser;
 mod raw;
 mod saves;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
 mod screens;
 mod switched;
-#[allow(dead_code, reason = "shared with the other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::look;
+use crate::terminal::screen;
+use crate::world;
 
 use look::read;
 use screen::Screen;

@@ -86,7 +86,7 @@ impl World {
             fs::write(world.home().join(file), "content").unwrap();
             own(&world.home().join(file));
         }
-        fs::copy(env!("CARGO_BIN_EXE_nono"), world.binary()).unwrap();
+        crate::world::place_binary(&world.binary());
         world
     }
 

@@ -11,18 +11,13 @@
 
 mod inside;
 mod kit;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/look.rs"]
-mod look;
 mod restores;
-#[allow(dead_code, reason = "shared with the other tests on a terminal")]
-#[path = "../terminal/screen.rs"]
-mod screen;
 mod tools;
 mod wire;
-#[allow(dead_code, reason = "shared with the other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::terminal::look;
+use crate::terminal::screen;
+use crate::world;
 
 use std::process::Stdio;
 

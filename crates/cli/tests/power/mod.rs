@@ -5,15 +5,10 @@
 #![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
 
 mod empty;
-#[allow(dead_code, reason = "shared with the tests of the engine")]
-#[path = "../../../snapshot/tests/common/oracle.rs"]
-mod oracle;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../world/said.rs"]
-mod said;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../world/mod.rs"]
-mod world;
+
+use crate::oracle;
+use crate::world;
+use crate::world::said;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};

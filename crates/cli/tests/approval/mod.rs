@@ -5,9 +5,8 @@
 
 mod helper;
 mod server;
-#[path = "../world/mod.rs"]
-#[allow(dead_code)]
-mod world;
+
+use crate::world;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

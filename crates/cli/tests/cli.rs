@@ -1,0 +1,25 @@
+//! The real binary in one program, so that it is linked once: each module is a theme, and `cargo test -p nono-cli --test cli
+//! terminal::` runs one of them. All of them run side by side in one process, so none may change what belongs to the process:
+//! working directory, environment, umask, handlers of signals.
+
+mod agreement;
+mod approval;
+mod asking;
+mod audit;
+mod checkpoints;
+mod golden;
+mod hooks;
+mod inside;
+mod links;
+mod mcp;
+mod network;
+#[allow(dead_code, reason = "shared with the tests of the engine")]
+#[path = "../../snapshot/tests/common/oracle.rs"]
+mod oracle;
+mod power;
+mod project_profile;
+mod review;
+mod rollback;
+mod terminal;
+mod tools;
+mod world;
