@@ -224,7 +224,7 @@ impl History {
         match history {
             Some(history) if history.format == FORMAT => Ok(history),
             Some(history) => {
-                let what = format!("its format {} is not known", history.format);
+                let what = format!("unknown format {}", history.format);
                 Err(CheckpointError::Damaged { path, what })
             }
             None => Ok(History { format: FORMAT, ..History::default() }),

@@ -12,7 +12,7 @@ pub enum HistoryError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
-    #[error("{}: its format {format} is not known", path.display())]
+    #[error("{}: unknown format {format}", path.display())]
     Format { path: PathBuf, format: u32 },
     #[error("there is no restore to undo")]
     NothingToUndo,

@@ -23,7 +23,7 @@ pub enum ControlError {
     NoSessions,
     #[error("there is no running session {text}")]
     NotFound { text: String },
-    #[error("{text} is not one session: {}", .ids.join(", "))]
+    #[error("{text} matches several sessions: {}", .ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
     #[error("{}: {}", path.display(), errno::describe(.source))]
     Io { path: PathBuf, source: io::Error },

@@ -91,7 +91,7 @@ fn not_used(project: &ProjectProfileHere, long: bool) -> String {
         (false, true) => "it opens more than fits here",
         (false, false) => "you have not agreed to it",
     };
-    format!("only what {file} closes is used: {why}; `nono profile trust` shows it, and asks")
+    format!("only what {file} closes is used: {why}; run `nono profile trust` to review it")
 }
 
 /// What the profile opens and closes; if an earlier version was agreed to, the differences from it.

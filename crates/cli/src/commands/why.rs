@@ -38,7 +38,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     };
     if let Some(file) = &unused {
         text = format!(
-            "{text}\nnote: you have not agreed to what {} opens; `nono profile trust` shows it, and asks",
+            "{text}\nnote: you have not agreed to what {} opens; run `nono profile trust` to review it",
             shown(file)
         );
         json["unused_project_profile"] = json!(file.to_string_lossy());

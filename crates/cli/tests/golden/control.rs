@@ -139,7 +139,7 @@ fn a_session_is_listed_shown_and_ended() {
     let shared: String = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     let ambiguous = world.sh(&format!("nono stop {shared}"));
     assert_eq!(ambiguous.code(), Some(125));
-    assert!(ambiguous.err().contains("is not one session"), "{ambiguous:?}");
+    assert!(ambiguous.err().contains("matches several sessions"), "{ambiguous:?}");
     let text =
         clean(world.transcript(&["nono inspect first", "nono stop first --dry-run", "nono stop nobody"]));
     let text: Vec<&str> =

@@ -79,7 +79,7 @@ impl From<HistoryError> for RollbackError {
             HistoryError::Io { path, source } => RollbackError::Io { path, source },
             HistoryError::Damaged { path, what } => RollbackError::Damaged { path, what },
             HistoryError::Format { path, format } => {
-                RollbackError::Settings { path, what: format!("its format {format} is not known") }
+                RollbackError::Settings { path, what: format!("unknown format {format}") }
             }
             HistoryError::NothingToUndo => RollbackError::NoRestores,
             HistoryError::NoSuchRestore { id: undo } => RollbackError::NoSuchRestore { undo },

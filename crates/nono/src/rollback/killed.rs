@@ -80,7 +80,7 @@ pub(super) fn end_all(catalogue: &Catalogue, roots: &[PathBuf]) -> Result<Vec<St
         let outcome = match catalogue.end_killed(entry, Arc::new(()), false) {
             Ok(None) => continue,
             Ok(Some(_)) => "its last snapshot was taken now".to_owned(),
-            Err(error) => format!("its last snapshot could not be taken: {error}"),
+            Err(error) => format!("cannot take its last snapshot: {error}"),
         };
         said.push(format!("session {id} ended without nono, which was killed; {outcome}"));
     }
