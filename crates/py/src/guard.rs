@@ -18,7 +18,8 @@ pub(crate) fn bug(panic: &(dyn Any + Send)) -> PyErr {
     Raise::new("bug", format!("this is a bug in nono, please report it: {words}")).as_a::<NonoError>()
 }
 
-/// Panics, for the tests of the above.
+/// Panics, for the tests of the above. Release builds do not have it.
+#[cfg(debug_assertions)]
 #[pyfunction]
 #[allow(clippy::panic, reason = "this is what it is for")]
 fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
@@ -28,6 +29,7 @@ fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
     guard(|| panic!("on purpose"))
 }
 
+#[cfg(debug_assertions)]
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_panic, module)?)
 }

@@ -33,6 +33,7 @@ fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
     long::register(module)?;
+    #[cfg(debug_assertions)]
     guard::register(module)?;
 
     // --- capabilities

@@ -4,10 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use hmac::{Hmac, Mac};
 use nono_sys::fs::{make_file, write_whole};
+use ring::hmac;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sha2::Sha256;
 
 use crate::helper::hex;
 
@@ -22,9 +21,8 @@ pub(crate) struct ReplacedKey {
 
 /// Placeholder of a service. It cannot be predicted without the state folder.
 pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key(state_dir)?).map_err(io::Error::other)?;
-    mac.update(service.as_bytes());
-    let digits = hex(&mac.finalize().into_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key(state_dir)?);
+    let digits = hex(hmac::sign(&key, service.as_bytes()).as_ref());
     Ok(format!("nono-dummy-{}", digits.get(..32).unwrap_or(&digits)))
 }
 
