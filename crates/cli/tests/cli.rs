@@ -2,6 +2,8 @@
 //! terminal::` runs one of them. All of them run side by side in one process, so none may change what belongs to the process:
 //! working directory, environment, umask, handlers of signals.
 
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod agreement;
 mod approval;
 mod asking;

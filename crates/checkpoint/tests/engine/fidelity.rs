@@ -98,7 +98,7 @@ fn what_is_ignored_is_named_and_stays() {
 
 #[test]
 fn what_cannot_be_read_is_named_and_stays() {
-    user::as_user("fidelity::what_cannot_be_read_is_named_and_stays", |place| {
+    user::as_user("engine::fidelity::what_cannot_be_read_is_named_and_stays", |place| {
         let world = World::at(place);
         world.write("a", "1");
         world.write("closed", "secret");
@@ -118,7 +118,7 @@ fn what_cannot_be_read_is_named_and_stays() {
 /// What the agent left cannot be looked into then, and is the agent's all the same.
 #[test]
 fn what_the_agent_closed_is_opened_again() {
-    user::as_user("fidelity::what_the_agent_closed_is_opened_again", |place| {
+    user::as_user("engine::fidelity::what_the_agent_closed_is_opened_again", |place| {
         let world = World::at(place);
         world.write("dir/a", "1");
         world.write("file", "1");

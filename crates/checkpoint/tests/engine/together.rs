@@ -32,7 +32,7 @@ fn roomy(world: &World) -> CheckpointManager {
 
 fn start(world: &World, who: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "together::agent", "--nocapture"])
+        .args(["--exact", "engine::together::agent", "--nocapture"])
         .env(BASE, &world.base)
         .env(WHO, who)
         .spawn()
