@@ -5,7 +5,7 @@
 //! them. A **turn** is what an agent does between two messages of a person: at most one checkpoint for each project in it.
 //!
 //! [`CheckpointManager`] is the way in. Whatever goes wrong is an answer, never the end of the agent's work; a protection
-//! that is missing is kept in the project's status until it is there again. [`trigger`] says which tool calls are worth a
+//! that is missing is kept in the project's status until it is there again. [`trigger`] says which tool calls need a
 //! checkpoint. No git, no printing, no environment: the edge hands these in.
 
 pub mod adopt;

@@ -32,10 +32,10 @@ pub trait Backend {
     /// A person spoke.
     fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble>;
 
-    /// A call begins that puts nothing at risk, as far as anybody can tell.
+    /// A read-only call begins.
     fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble>;
 
-    /// A call begins that does.
+    /// A call begins that may change these.
     fn before(
         &mut self,
         origin: &Origin,

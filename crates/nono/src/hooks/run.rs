@@ -110,9 +110,9 @@ fn before(
         Judgement::Destructive { targets, reason } => (targets, reason),
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
-            // What a program does that nobody knows is the agent's doing all the same.
+            // It is in the log of the run, and no project is looked at: a turn of read-only calls costs nothing.
             if matches!(call, Call::Shell { .. })
-                && let Err(trouble) = backend.begins(&origin, command_of(call), &[cwd.to_owned()])
+                && let Err(trouble) = backend.begins(&origin, command_of(call), &[])
             {
                 handled.reply.tell(&trouble_words(&trouble));
             }
@@ -177,10 +177,10 @@ fn after(
 ) {
     let mut targets = match trigger::judge(call, cwd, &context.home) {
         Judgement::Destructive { targets, .. } => targets,
-        Judgement::Harmless if matches!(call, Call::Reads { .. }) && !context.always => return,
+        Judgement::Harmless if !context.always => return,
         Judgement::Harmless => Vec::new(),
     };
-    // A shell may have done more than anybody could tell.
+    // A command may have changed more than it names.
     if !matches!(call, Call::Files { .. }) {
         targets.push(cwd.to_owned());
     }
