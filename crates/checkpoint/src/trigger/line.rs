@@ -106,14 +106,13 @@ impl Splitter<'_> {
                 '\'' => self.single(),
                 ' ' | '\t' => self.end_word(),
                 '\n' => self.newline(),
-                ';' => self.end_command(Join::End),
                 '|' => {
                     self.rest.next_if(|next| "|&".contains(*next));
                     self.end_command(Join::Other);
                 }
                 '&' if self.rest.next_if_eq(&'>').is_some() => self.redirect('>'),
                 '&' if self.rest.next_if_eq(&'&').is_some() => self.end_command(Join::And),
-                '&' => self.end_command(Join::End),
+                ';' | '&' => self.end_command(Join::End),
                 '<' | '>' => self.redirect(c),
                 '(' | ')' => self.nest(c == '('),
                 '#' if self.word.is_none() => while self.rest.next_if(|next| *next != '\n').is_some() {},

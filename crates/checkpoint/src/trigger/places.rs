@@ -82,7 +82,7 @@ impl Finder<'_> {
         for command in &line.commands {
             if before != Join::And {
                 sure = line.understood && before == Join::End;
-                std::mem::take(&mut start).into_iter().for_each(|base| add(&mut self.bases, BASES, base));
+                add_all(&mut self.bases, BASES, std::mem::take(&mut start));
                 start.clone_from(&self.bases);
             }
             before = command.join;
@@ -108,7 +108,7 @@ impl Finder<'_> {
         self.found.forgets |= forgets::command(&command.words);
         self.here();
         if command.words.iter().chain(&command.writes).any(|word| word.unknown) {
-            add(&mut self.found.targets, TARGETS, self.cwd.to_owned());
+            add_all(&mut self.found.targets, TARGETS, vec![self.cwd.to_owned()]);
         }
         let files = command.writes.iter().filter(|word| !is_device(&word.text));
         files.for_each(|word| self.add(&word.text, true));
@@ -187,16 +187,14 @@ impl Finder<'_> {
 
     /// Where a command runs may be changed.
     fn here(&mut self) {
-        for base in self.bases.clone() {
-            add(&mut self.found.targets, TARGETS, base);
-        }
+        add_all(&mut self.found.targets, TARGETS, self.bases.clone());
     }
 
     fn add(&mut self, text: &str, is_target: bool) {
         let paths = self.paths(text);
         let (list, most) =
             if is_target { (&mut self.found.targets, TARGETS) } else { (&mut self.found.named, NAMED) };
-        paths.into_iter().for_each(|path| add(list, most, path));
+        add_all(list, most, paths);
     }
 
     /// The paths that a word may mean, as far as they are known.
@@ -223,7 +221,7 @@ impl Finder<'_> {
         if !sure || !known || bases.is_empty() {
             bases.extend(before);
         }
-        bases.into_iter().for_each(|base| add(&mut self.bases, BASES, base));
+        add_all(&mut self.bases, BASES, bases);
     }
 }
 
@@ -247,8 +245,11 @@ fn plain(path: &Path) -> PathBuf {
     path.components().filter(|component| *component != Component::CurDir).collect()
 }
 
-fn add(list: &mut Vec<PathBuf>, most: usize, path: PathBuf) {
-    if list.len() < most && !list.contains(&path) {
-        list.push(path);
+/// Adds paths that are not in a list yet, up to a number.
+fn add_all(list: &mut Vec<PathBuf>, most: usize, paths: Vec<PathBuf>) {
+    for path in paths {
+        if list.len() < most && !list.contains(&path) {
+            list.push(path);
+        }
     }
 }

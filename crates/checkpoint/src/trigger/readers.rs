@@ -219,8 +219,7 @@ fn git(args: &[&str]) -> bool {
     let mut args = args;
     loop {
         args = match args {
-            ["--no-pager" | "-P" | "--no-optional-locks", rest @ ..] => rest,
-            ["-C", _, rest @ ..] => rest,
+            ["--no-pager" | "-P" | "--no-optional-locks", rest @ ..] | ["-C", _, rest @ ..] => rest,
             ["-c", setting, rest @ ..] if setting.starts_with("color.") => rest,
             _ => break,
         }

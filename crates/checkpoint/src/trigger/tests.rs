@@ -98,7 +98,7 @@ fn other_projects_are_found_by_their_markers() {
     }
     assert_eq!(find("tool ../../q/src"), [here.clone(), here.join("../../q/src")]);
     for line in ["tool DIR/p/x ../x ./y z", "tool DIR/loose/x", "tool ~/x ~ /usr/bin/env", "DIR/q/src/new"] {
-        assert_eq!(find(line), [here.clone()], "{line}");
+        assert_eq!(find(line), std::slice::from_ref(&here), "{line}");
     }
     // What is surely written counts wherever it is.
     assert_eq!(find("rm DIR/loose/x"), [here, dir.join("loose/x")]);
