@@ -308,6 +308,20 @@ fn marker(dir: &Path) -> Option<&'static str> {
     MARKERS.into_iter().find(|name| dir.join(name).symlink_metadata().is_ok())
 }
 
+/// Whether a path lies in a folder with a marker that `cwd` does not lie in, and that may be a project.
+pub(crate) fn is_in_another(path: &Path, cwd: &Path, home: &Path) -> bool {
+    // An agent may name any path: of a deeper one each folder on the way would be asked for its markers.
+    const DEEPEST: usize = 40;
+    if path.components().count() > DEEPEST {
+        return false;
+    }
+    let Some(path) = path.ancestors().find_map(|above| above.canonicalize().ok()) else { return false };
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (cwd, home) = (resolved(cwd), resolved(home));
+    let Some(dir) = path.ancestors().find(|dir| marker(dir).is_some()) else { return false };
+    !cwd.starts_with(dir) && too_broad(dir, &home).is_none() && of_the_system(dir).is_none()
+}
+
 /// Whether the `.git` file points to a repository's worktrees, and not to its submodules.
 fn is_worktree(dir: &Path) -> bool {
     let git = dir.join(".git");

@@ -1,40 +1,35 @@
-//! Which tool calls are worth a checkpoint, and of which folders. Pure: nothing is looked up on disk.
+//! Which tool calls need a checkpoint first, and of which folders.
 //!
-//! A shell line is parsed as a shell parses it ([`brush_parser`]) and walked whole: pipelines, branches, subshells,
-//! functions that are called, substitutions, here-documents, and what wrappers (`sudo`, `env`, `xargs`, `bash -c`) run.
-//! Each simple command is looked up in tables: what a program writes to, and which programs only read. The working
-//! directory is followed through the line, since the project of the *target* is what has to be kept.
+//! The manager takes one before the first call of a turn that finds something changed, so every shell or file call asks for
+//! it, labelled with its command. Exempt is only what is known to read: tools that say so, and shell lines that are a plain
+//! list of programs from a short table ([`readers`]). What is not plainly understood (a substitution, a script, `make`, a
+//! redirection to a file) may change anything where it runs.
 //!
-//! When in doubt the answer is yes: what the tables do not know (`make`, `npm test`, `./script.sh`, `python -c`, a tool of a
-//! server) may change anything where it runs. A turn has one checkpoint of a project, so that the doubt costs little.
+//! A line may name files elsewhere ([`places`]): what it redirects to, removes or runs in is kept whatever it is; other
+//! words that are paths only where they lead to another project. Only for these anything is looked up on disk.
 
-mod args;
-mod commands;
 mod forgets;
-mod guard;
-mod interpreters;
+mod line;
 pub mod patch;
-mod special;
-mod state;
-mod table;
+mod places;
+mod readers;
 #[cfg(test)]
 mod tests;
-mod walk;
-mod words;
-mod wrappers;
 
 use std::path::{Path, PathBuf};
 
-/// What an agent's tool is about to do, in the words of no agent in particular.
+use crate::project;
+
+/// A tool call that an agent is about to make, independent of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Writes these files (absolute, or relative to the working directory).
     Files { tool: String, paths: Vec<PathBuf> },
     /// A line for a shell.
     Shell { tool: String, command: String },
-    /// Known to change no file; of this one, if it says so.
+    /// Changes no file; reads this one, where that is known.
     Reads { tool: String, path: Option<PathBuf> },
-    /// Anything else: it may change whatever is there.
+    /// Anything else: may change any file.
     Other { tool: String },
 }
 
@@ -49,12 +44,12 @@ impl Call {
     }
 }
 
-/// What to do about it.
+/// Whether a call needs a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It is known to change nothing.
+    /// Known to change no file.
     Harmless,
-    /// Something here may be changed or lost: absolute, as written, not resolved.
+    /// These folders and files may be changed: absolute, as written, not resolved.
     Destructive {
         targets: Vec<PathBuf>,
         /// `before patch`, `before terminal: rm -rf build`.
@@ -62,10 +57,10 @@ pub enum Judgement {
     },
 }
 
-/// As many targets as a call may have; a call with more names folders that hold the rest, or is cut.
+/// Maximum number of targets of a call.
 pub const TARGETS: usize = 64;
 
-/// Judge a call made in `cwd`. `home`: what `~` means.
+/// Judges a call made in `cwd`. `home` is what `~` means.
 pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
     let targets = match call {
         Call::Reads { .. } => return Judgement::Harmless,
@@ -80,31 +75,37 @@ pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
             }
             targets
         }
-        Call::Shell { command, .. } => match guard::judge(command, cwd, home).targets {
-            None => return Judgement::Harmless,
-            Some(targets) => targets,
-        },
+        Call::Shell { command, .. } => {
+            let mut found = places::find(command, cwd, home);
+            if found.only_reads {
+                return Judgement::Harmless;
+            }
+            found.named.retain(|path| project::is_in_another(path, cwd, home));
+            found.targets.extend(found.named);
+            found.targets.truncate(TARGETS);
+            found.targets
+        }
     };
     let targets = if targets.is_empty() { vec![cwd.to_owned()] } else { targets };
     Judgement::Destructive { targets, reason: reason(call) }
 }
 
-/// Whether a call removes what its own effects could be undone with: nono's history, its hooks. A program that hides what
-/// it runs is not seen through; it is a help, and no boundary.
+/// Whether a call removes nono's own history or hooks, by which its effects could be undone. A help against mistakes and no
+/// boundary: a script can hide it.
 pub fn forgets(call: &Call, cwd: &Path, home: &Path) -> bool {
     match call {
-        // Most lines have nothing of it, and need not be parsed for this.
-        Call::Shell { command, .. } => forgets::names_it(command) && guard::judge(command, cwd, home).forgets,
+        // Most lines do not name nono, and need not be split for this.
+        Call::Shell { command, .. } => forgets::names_it(command) && places::find(command, cwd, home).forgets,
         Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => false,
     }
 }
 
-/// `~` and `~/x` of tools that leave them to us.
+/// Expands `~` and `~/x`, which some tools do not.
 fn tilde(path: &Path, home: &Path) -> Option<PathBuf> {
     path.strip_prefix("~").ok().map(|rest| home.join(rest))
 }
 
-/// Why there is a checkpoint, in one short line.
+/// Label of the checkpoint before a call, in one short line.
 pub fn reason(call: &Call) -> String {
     const COMMAND: usize = 60;
     let tool = one_line(call.tool(), 40);

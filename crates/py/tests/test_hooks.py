@@ -67,6 +67,6 @@ def test_what_is_worth_a_checkpoint(tmp_path: Path) -> None:
     risk = risk_of("cd src && rm -rf build", cwd=tmp_path, home="/home/me")
     assert risk is not None
     targets, reason = risk
-    assert targets == [str(tmp_path / "src" / "build")] and "rm -rf build" in reason
+    assert targets == [str(tmp_path / "src"), str(tmp_path / "src" / "build")] and "rm -rf build" in reason
     assert risk_of("ls -l | wc -l", cwd=tmp_path, home="/home/me") is None
     assert risk_of("./cleanup.sh", cwd=tmp_path, home="/home/me") == ([str(tmp_path)], "before terminal: ./cleanup.sh")

@@ -1,10 +1,10 @@
-//! Commands of nono's own that remove what everything else could be brought back from, or what protects it.
+//! Commands of nono itself that remove history or protection.
 
-use super::args::Args;
-use super::words::{Arg, Known};
+use super::line::Word;
+use super::places::name;
 
-/// Subcommands that remove history or protection, or agree in a person's place. What only goes back to a checkpoint can
-/// be undone and is not among them.
+/// Subcommands that remove history or protection, or agree in the user's place. A restore can be undone and is not among
+/// them.
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("checkpoints", &["clear", "clear-legacy", "forget", "prune"]),
     ("rollback", &["cleanup", "repair"]),
@@ -13,27 +13,30 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("profile", &["trust"]),
 ];
 
-/// Options with which nothing is done.
+/// Options with which a command changes nothing.
 const SHOWN_ONLY: [&str; 4] = ["--dry-run", "--help", "-h", "--show"];
 
-/// Whether this command does. What is not known of it may be one of the words.
-pub(super) fn command(name: &str, args: &[Arg]) -> bool {
-    if name != "nono" || args.iter().any(|arg| SHOWN_ONLY.iter().any(|option| arg.is(option))) {
+/// Whether the words of a command hold one of them. A word that is not known may be one.
+pub(super) fn command(words: &[Word]) -> bool {
+    let Some(at) = words.iter().position(|word| name(word) == "nono") else { return false };
+    let args = &words[at + 1..];
+    if args.iter().any(|arg| SHOWN_ONLY.contains(&arg.text.as_str())) {
         return false;
     }
-    let told = Args::new(args, &[]);
-    let mut operands = told.operands.iter();
-    let Some(first) = operands.next() else { return false };
-    if first.known != Known::Whole {
+    let mut operands = args.iter().filter(|arg| !arg.text.starts_with('-'));
+    // More arguments come from standard input.
+    let is_fed = words[..at].iter().any(|word| ["xargs", "parallel"].contains(&name(word)));
+    let Some(first) = operands.next() else { return is_fed };
+    if first.unknown {
         return true;
     }
-    let Some((_, words)) = COMMANDS.iter().find(|(command, _)| first.is(command)) else { return false };
-    operands
-        .next()
-        .is_some_and(|second| second.known != Known::Whole || words.iter().any(|word| second.is(word)))
+    let Some((_, subcommands)) = COMMANDS.iter().find(|(command, _)| first.text == *command) else {
+        return false;
+    };
+    operands.next().map_or(is_fed, |second| second.unknown || subcommands.contains(&second.text.as_str()))
 }
 
-/// Whether the program's name stands in a line, however it is quoted.
+/// Whether a line holds the program's name, however it is quoted.
 pub(super) fn names_it(line: &str) -> bool {
     unquoted(line).contains("nono")
 }
@@ -42,7 +45,7 @@ fn unquoted(line: &str) -> String {
     line.chars().filter(|c| !"'\"\\".contains(*c)).collect()
 }
 
-/// Whether a line that cannot be read does, by the words that stand in it.
+/// Whether a line that is not split into commands removes history, by the words in it.
 pub(super) fn crude(line: &str) -> bool {
     let plain = unquoted(line);
     let words = plain.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));

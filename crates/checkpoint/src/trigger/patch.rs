@@ -1,16 +1,19 @@
 //! The files that a patch in the `*** Begin Patch` format touches. Codex, OpenCode and Hermes (V4A) share it.
 
+use std::collections::HashSet;
+
 const HEADERS: [&str; 4] = ["*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"];
 /// Hermes' own header for a move: `*** Move File: old -> new`.
 const MOVE: &str = "*** Move File:";
 
 /// Each file once, in the order of the patch. A line of a hunk begins with a blank, `+`, `-` or `@`, so what begins with
 /// stars is a header, however the rest of the patch looks.
-pub fn paths(patch: &str) -> Vec<String> {
+pub fn paths<'p>(patch: &'p str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let mut add = |path: &str| {
+    let mut known: HashSet<&str> = HashSet::new();
+    let mut add = |path: &'p str| {
         let path = path.trim();
-        if !path.is_empty() && !found.iter().any(|known| known == path) {
+        if !path.is_empty() && known.insert(path) {
             found.push(path.to_owned());
         }
     };

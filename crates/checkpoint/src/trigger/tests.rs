@@ -23,7 +23,7 @@ fn targets(line: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Harmless lines and destructive ones, as data.
+/// Lines with their results, as data.
 #[test]
 fn lines_and_their_targets() {
     let mut wrong = Vec::new();
@@ -31,8 +31,10 @@ fn lines_and_their_targets() {
     for row in include_str!("tests/lines.txt").lines().filter(|row| !row.is_empty() && !row.starts_with("# "))
     {
         let (expected, line) = row.split_once('\t').expect("targets, a tab, a line");
-        let path =
-            |name: &str| Path::new(CWD).join(name).components().collect::<PathBuf>().display().to_string();
+        let path = |name: &str| match name {
+            "." => CWD.to_owned(),
+            _ => Path::new(CWD).join(name).display().to_string(),
+        };
         let expected =
             (expected != "harmless").then(|| expected.split_whitespace().map(path).collect::<Vec<_>>());
         let got = targets(&line.replace('⏎', "\n"));
@@ -45,14 +47,71 @@ fn lines_and_their_targets() {
     assert!(seen > 450, "the table has {seen} lines");
 }
 
+/// Folders that a command may run in after a `cd` that may have failed or not been run.
+#[test]
+fn a_cd_counts_as_far_as_it_is_certain() {
+    for (line, places) in [
+        ("cd /q && make", "/q"),
+        ("ls && cd /q && make", "/q"),
+        ("cd /q && ls; make", "/q /w/p"),
+        ("ls || cd /q && make", "/q /w/p"),
+        ("echo | cd /q && make", "/q /w/p"),
+        ("cd /q | ls && make", "/q /w/p"),
+        ("(cd /q && ls) && make", "/q /w/p"),
+        ("pushd /q && ls && popd && make", "/w/p /q"),
+        ("bash -c 'cd /q && make'; make", "/w/p /q"),
+    ] {
+        assert_eq!(targets(line).map(|targets| targets.join(" ")).as_deref(), Some(places), "{line}");
+    }
+}
+
+/// A word that is a path counts where it leads to another project: by a marker, and by nothing else.
+#[test]
+fn other_projects_are_found_by_their_markers() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().canonicalize().unwrap();
+    for name in ["home", "p/sub", "q/src", "loose"] {
+        std::fs::create_dir_all(dir.join(name)).unwrap();
+    }
+    for name in ["p/Makefile", "q/Makefile", "home/Makefile"] {
+        std::fs::write(dir.join(name), "").unwrap();
+    }
+    let find = |line: &str| {
+        let line = line.replace("DIR", dir.to_str().unwrap());
+        let call = Call::Shell { tool: "terminal".to_owned(), command: line };
+        match judge(&call, &dir.join("p/sub"), &dir.join("home")) {
+            Judgement::Harmless => panic!("it may write"),
+            Judgement::Destructive { targets, .. } => targets,
+        }
+    };
+    let here = dir.join("p/sub");
+    for line in [
+        "tool DIR/q/src/new",
+        "tool --out=DIR/q/src/new",
+        "tool -CDIR/q/src/new",
+        "python3 -c 'open(\"DIR/q/src/new\", \"w\")'",
+        "Q=DIR/q/src/new; rm $Q",
+        "for d in DIR/q/src/new; do rm $d; done",
+        "rm {DIR/q/src/new,x}",
+    ] {
+        assert_eq!(find(line), [here.clone(), dir.join("q/src/new")], "{line}");
+    }
+    assert_eq!(find("tool ../../q/src"), [here.clone(), here.join("../../q/src")]);
+    for line in ["tool DIR/p/x ../x ./y z", "tool DIR/loose/x", "tool ~/x ~ /usr/bin/env", "DIR/q/src/new"] {
+        assert_eq!(find(line), std::slice::from_ref(&here), "{line}");
+    }
+    // What is surely written counts wherever it is.
+    assert_eq!(find("rm DIR/loose/x"), [here, dir.join("loose/x")]);
+}
+
 #[test]
 fn what_a_table_cannot_hold() {
     for line in ["", " ", "\n", "\t\n "] {
         assert_eq!(targets(line), None, "{line:?}");
     }
-    let four = ["a b", "c d", "e f", "g"].map(|name| format!("{CWD}/{name}")).to_vec();
-    assert_eq!(targets("rm a\\ b 'c d' \"e f\" $'g'"), Some(four));
-    assert_eq!(targets("echo a > 'a b/c'"), Some(vec![format!("{CWD}/a b/c")]));
+    let names = |names: &[&str]| Some(names.iter().map(|name| format!("{CWD}{name}")).collect::<Vec<_>>());
+    assert_eq!(targets("rm a\\ b 'c d' \"e f\" $'g'"), names(&["", "/a b", "/c d", "/e f", "/g"]));
+    assert_eq!(targets("echo a > 'a b/c'"), names(&["", "/a b/c"]));
 }
 
 #[test]
@@ -64,16 +123,15 @@ fn what_cannot_be_read_counts() {
             "{line:?}: {found:?}"
         );
     }
-    assert_eq!(targets("rm /o/x 'unclosed"), Some(vec![CWD.to_owned(), "/o/x".to_owned()]));
-    let long = format!("echo {}", "a".repeat(70_000));
-    assert_eq!(targets(&long), Some(vec![CWD.to_owned()]));
-    let long = format!("rm ~/x /o/y {}", "a ".repeat(70_000));
-    assert_eq!(targets(&long), Some([CWD, "/home/me/x", "/o/y"].map(str::to_owned).to_vec()));
+    assert!(targets("rm /o/x 'unclosed").is_some_and(|targets| targets.contains(&"/o/x".to_owned())));
+    for long in [format!("echo {}", "a".repeat(70_000)), format!("rm /o/y {}", "a ".repeat(70_000))] {
+        assert_eq!(targets(&long), Some(vec![CWD.to_owned()]));
+    }
 }
 
-/// Each of these overflows the parser's stack, or takes it for ever, when nobody bounds it.
+/// Nesting of any depth is split in one pass, and needs a checkpoint.
 #[test]
-fn depth_and_time_are_bounded() {
+fn deep_nesting_needs_a_checkpoint() {
     let nested = |open: &str, inner: &str, close: &str, times: usize| {
         format!("{}{inner}{}", open.repeat(times), close.repeat(times))
     };
@@ -107,24 +165,18 @@ fn depth_and_time_are_bounded() {
             ("a[", "]=1"),
         ] {
             let line = nested(open, "rm x", close, times);
-            // Any answer will do, but for silence about what removes.
-            let judged = shell(&line);
-            if times > 600 && !matches!(open, "! " | "sudo " | "eval ") {
-                assert_ne!(judged, Judgement::Harmless, "{open:?}");
-            }
+            assert_ne!(shell(&line), Judgement::Harmless, "{open:?}");
         }
     }
     let doubling: Vec<_> = (0..40).map(|n| format!("f{n}() {{ f{}; f{}; }}; ", n + 1, n + 1)).collect();
-    let doubling = doubling.concat();
-    assert_ne!(shell(&format!("{doubling} f40() {{ rm x; }}; f0")), Judgement::Harmless);
-    assert_eq!(shell("f() { f; }; f"), Judgement::Harmless);
+    assert_ne!(shell(&format!("{} f40() {{ rm x; }}; f0", doubling.concat())), Judgement::Harmless);
 }
 
 #[test]
 fn targets_are_few_and_different() {
     let many = (0..200).map(|n| format!("/o/{n}")).collect::<Vec<_>>().join(" ");
     assert_eq!(targets(&format!("rm {many}")).map(|targets| targets.len()), Some(TARGETS));
-    assert_eq!(targets("rm x; rm x; echo > x").map(|targets| targets.len()), Some(1));
+    assert_eq!(targets("rm x; rm x; echo > x").map(|targets| targets.len()), Some(2));
     let paths = (0..200).map(|n| PathBuf::from(format!("/o/{n}"))).collect();
     let Judgement::Destructive { targets, .. } =
         judge(&Call::Files { tool: "Write".to_owned(), paths }, Path::new(CWD), Path::new(HOME))

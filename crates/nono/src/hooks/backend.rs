@@ -32,10 +32,10 @@ pub trait Backend {
     /// The user sent a prompt.
     fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble>;
 
-    /// A call begins that is not known to put anything at risk.
+    /// A read-only call begins.
     fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble>;
 
-    /// A call begins that puts something at risk.
+    /// A call begins that may change these.
     fn before(
         &mut self,
         origin: &Origin,

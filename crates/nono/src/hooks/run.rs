@@ -110,9 +110,9 @@ fn before(
         Judgement::Destructive { targets, reason } => (targets, reason),
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
-            // Changes by an unknown program are still the agent's.
+            // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
             if matches!(call, Call::Shell { .. })
-                && let Err(trouble) = backend.begins(&origin, command_of(call), &[cwd.to_owned()])
+                && let Err(trouble) = backend.begins(&origin, command_of(call), &[])
             {
                 handled.reply.tell(&trouble_words(&trouble));
             }
@@ -177,7 +177,7 @@ fn after(
 ) {
     let mut targets = match trigger::judge(call, cwd, &context.home) {
         Judgement::Destructive { targets, .. } => targets,
-        Judgement::Harmless if matches!(call, Call::Reads { .. }) && !context.always => return,
+        Judgement::Harmless if !context.always => return,
         Judgement::Harmless => Vec::new(),
     };
     // A shell may have written more than could be told from its command line.

@@ -1858,9 +1858,9 @@ def hooks_remove(
 def risk_of(
     command: str, *, cwd: StrPath | None = None, home: StrPath | None = None, tool: str = "terminal"
 ) -> tuple[list[str], str] | None:
-    """What a shell command may delete or overwrite: ``(targets, reason)`` for ``ensure_checkpoint``.
+    """Folders and files that a shell command may change: ``(targets, reason)`` for ``ensure_checkpoint``.
 
-    None if it puts nothing of the user's at risk. Nothing is run, and nothing is looked up on disk.
+    None if it is known to change nothing. Nothing is run.
     """
 
 # --- sessions

@@ -241,8 +241,8 @@ fn hooks_remove(
     long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_remove))
 }
 
-/// What a line for a shell may lose or overwrite: `(targets, reason)` for `ensure_checkpoint`, or None if it puts
-/// nothing of the user's at risk. Nothing is run, and nothing is looked up on disk.
+/// Folders and files that a shell command may change: `(targets, reason)` for `ensure_checkpoint`, or None if it is known
+/// to change nothing. Nothing is run.
 #[pyfunction]
 #[pyo3(signature = (command, *, cwd=None, home=None, tool="terminal"))]
 fn risk_of(

@@ -102,6 +102,28 @@ fn the_project_of_the_target_is_kept() {
     assert_eq!(place.reasons("q").len(), 1);
 }
 
+/// A read-only call between two others neither takes the change of another process for the agent's nor ends a call.
+#[test]
+fn a_read_only_call_changes_no_attribution() {
+    let place = Place::new();
+    place.tell(&told(prompt()));
+    let call = shell("rm a.txt");
+    place.tell(&told(Event::BeforeTool { call: call.clone() }));
+    std::fs::remove_file(place.path("p/a.txt")).unwrap();
+    place.tell(&told(ran(call)));
+    place.tell(&told(Event::BeforeTool { call: shell("git status | head") }));
+    std::fs::write(place.path("p/mine"), "the user's").unwrap();
+    assert_eq!(place.tell(&told(ran(shell("git status | head")))), Handled::default());
+    place.tell(&told(Event::BeforeTool { call: shell("make") }));
+    std::fs::write(place.path("p/built"), "the agent's").unwrap();
+    place.tell(&told(ran(shell("make"))));
+    let target = nono_checkpoint::Target::Text("1".to_owned());
+    let mut manager = place.backend().manager;
+    manager.restore(&place.path("p"), &target, &nono_checkpoint::Choice::default()).unwrap();
+    assert!(place.path("p/a.txt").exists() && place.path("p/mine").exists());
+    assert!(!place.path("p/built").exists());
+}
+
 #[test]
 fn always_means_before_every_tool() {
     let place = Place::new();
@@ -131,7 +153,7 @@ fn a_missing_protection_is_told_and_blocks_nothing() {
     std::fs::remove_dir_all(place.path("state")).unwrap();
     std::fs::write(place.path("state"), "").unwrap();
     for event in
-        [prompt(), Event::BeforeTool { call: shell("rm a.txt") }, ran(shell("ls")), Event::SessionStart]
+        [prompt(), Event::BeforeTool { call: shell("rm a.txt") }, ran(shell("make")), Event::SessionStart]
     {
         let handled = place.tell(&told(event.clone()));
         assert!(handled.taken.is_empty());
@@ -173,7 +195,7 @@ fn a_change_of_another_process_between_calls_is_kept() {
     std::fs::remove_file(place.path("p/a.txt")).unwrap();
     place.tell(&told(ran(call)));
     std::fs::write(place.path("p/mine"), "a person's").unwrap();
-    // A harmless call comes after it, and ends.
+    // Another call comes after it, and ends.
     place.tell(&told(Event::BeforeTool { call: shell("make") }));
     std::fs::write(place.path("p/built"), "the agent's").unwrap();
     place.tell(&told(ran(shell("make"))));
@@ -235,7 +257,7 @@ fn every_failure_is_told_and_harmless_on_a_terminal() {
         prompt(),
         Event::BeforeTool { call: shell("ls") },
         Event::BeforeTool { call: shell("rm 'a\x1b[31m'") },
-        ran(shell("ls")),
+        ran(shell("make")),
     ];
     for event in events {
         let message = handle(&told(event), &mut Broken, &place.context()).reply.message.unwrap();
