@@ -33,7 +33,7 @@ fn lines_and_their_targets() {
         let (expected, line) = row.split_once('\t').expect("targets, a tab, a line");
         let path = |name: &str| match name {
             "." => CWD.to_owned(),
-            _ => Path::new(CWD).join(name).display().to_string(),
+            _ => Path::new(CWD).join(name.replace('␣', " ")).display().to_string(),
         };
         let expected =
             (expected != "harmless").then(|| expected.split_whitespace().map(path).collect::<Vec<_>>());
