@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nono_audit::event::{Event, SessionStarted, Warning};
-use nono_audit::{Digest, Log};
+use nono_audit::event::{AuditEvent, SessionStarted, Warning};
+use nono_audit::{AuditLog, Digest};
 
 pub(crate) use client::client;
 use client::{Load, Told};
@@ -90,8 +90,9 @@ fn audit(options: &Options, table: &mut Table) {
         project_profiles: Vec::new(),
         ledger_head: None,
     };
-    let log = Log::create(folder.path(), started, nono_audit::log::Options::default()).expect("a log");
-    let event = Event::Warning(Warning { time_ms: 1, message: "a record of ordinary length, ".repeat(8) });
+    let log = AuditLog::create(folder.path(), started, nono_audit::log::Options::default()).expect("a log");
+    let event =
+        AuditEvent::Warning(Warning { time_ms: 1, message: "a record of ordinary length, ".repeat(8) });
     let records: u32 = if options.quick { 5_000 } else { 50_000 };
     let times = (0..5).map(|_| {
         let begin = std::time::Instant::now();

@@ -1,6 +1,6 @@
 //! Name in a TLS ClientHello: any input gives a value or an error, and more bytes do not change a result.
 
-use nono_proxy::sni::{opening, parse};
+use nono_proxy::client_hello::{opening, parse};
 
 pub(crate) fn check(bytes: &[u8]) {
     let _opening = opening(bytes);

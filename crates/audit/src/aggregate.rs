@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::event::{Decision, Denial, DenialKey, Event, Network, Phase};
+use crate::event::{AuditEvent, Decision, Denial, DenialKey, Network, Phase};
 use crate::writer::GROWTH;
 
 /// Maximum number of kinds counted separately; all others are counted together as one more kind.
@@ -25,11 +25,11 @@ pub(crate) trait Sum: Clone {
     fn without_kind(self) -> Self;
     /// Called after the sum so far was written to the log.
     fn recorded(&mut self);
-    fn event(&self) -> Event;
+    fn event(&self) -> AuditEvent;
 }
 
 #[derive(Debug)]
-struct Kind<T> {
+struct TallyKind<T> {
     sum: T,
     seen: u64,
     next: u64,
@@ -37,7 +37,7 @@ struct Kind<T> {
     measured: bool,
 }
 
-impl<T> Kind<T> {
+impl<T> TallyKind<T> {
     /// Adds to the number, and returns whether a record is due.
     fn is_due(&mut self, more: u64) -> bool {
         self.pending = true;
@@ -53,7 +53,7 @@ impl<T> Kind<T> {
 #[derive(Debug)]
 pub(crate) struct Tally<T: Sum> {
     places: HashMap<T::Key, usize>,
-    kinds: Vec<Kind<T>>,
+    kinds: Vec<TallyKind<T>>,
     /// Total size in bytes of one record of each kind.
     cost: u64,
     max_cost: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Tally<T: Sum> {
 
 /// Index of a kind in its tally.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct TallySlot(usize);
 
 impl<T: Sum> Tally<T> {
     /// New kinds are counted separately as long as one record of each takes less than `max_cost` bytes in total.
@@ -74,7 +74,7 @@ impl<T: Sum> Tally<T> {
     }
 
     /// Counts one event. Returns its kind if a record is due.
-    pub(crate) fn add(&mut self, item: T) -> Option<Place> {
+    pub(crate) fn add(&mut self, item: T) -> Option<TallySlot> {
         if self.has_room() || self.places.contains_key(item.key().as_ref()) {
             self.enter(item)
         } else {
@@ -82,26 +82,26 @@ impl<T: Sum> Tally<T> {
         }
     }
 
-    fn enter(&mut self, item: T) -> Option<Place> {
+    fn enter(&mut self, item: T) -> Option<TallySlot> {
         let (seen, place) = (item.count(), self.places.get(item.key().as_ref()).copied());
         let place = if let Some(place) = place {
             self.kinds[place].sum.absorb(item);
             place
         } else {
             self.places.insert(item.key().into_owned(), self.kinds.len());
-            self.kinds.push(Kind { sum: item, seen: 0, next: 1, pending: true, measured: false });
+            self.kinds.push(TallyKind { sum: item, seen: 0, next: 1, pending: true, measured: false });
             self.kinds.len() - 1
         };
-        self.kinds[place].is_due(seen).then_some(Place(place))
+        self.kinds[place].is_due(seen).then_some(TallySlot(place))
     }
 
     /// Whether no record of this kind was tried yet, so that no space is reserved for it.
-    pub(crate) fn is_new(&self, place: Place) -> bool {
+    pub(crate) fn is_new(&self, place: TallySlot) -> bool {
         !self.kinds[place.0].measured
     }
 
     /// Moves a new kind, for which there is no space, to the kind for all others.
-    pub(crate) fn forget(&mut self, place: Place) {
+    pub(crate) fn forget(&mut self, place: TallySlot) {
         let more = self.kinds[place.0].sum.clone().without_kind();
         let key = self.kinds[place.0].sum.key().into_owned();
         // The kind added last is at the end. (There is always space for the kind for all others.)
@@ -117,12 +117,12 @@ impl<T: Sum> Tally<T> {
         self.kinds.len() < MAX_KINDS && self.cost < self.max_cost
     }
 
-    pub(crate) fn event(&self, place: Place) -> Event {
+    pub(crate) fn event(&self, place: TallySlot) -> AuditEvent {
         self.kinds[place.0].sum.event()
     }
 
     /// Sets the size of a record of this kind.
-    pub(crate) fn measured(&mut self, place: Place, length: u64) {
+    pub(crate) fn measured(&mut self, place: TallySlot, length: u64) {
         let kind = &mut self.kinds[place.0];
         if !std::mem::replace(&mut kind.measured, true) {
             self.cost += length + GROWTH;
@@ -130,15 +130,15 @@ impl<T: Sum> Tally<T> {
     }
 
     /// Marks a kind as written.
-    pub(crate) fn recorded(&mut self, place: Place) {
+    pub(crate) fn recorded(&mut self, place: TallySlot) {
         let kind = &mut self.kinds[place.0];
         kind.sum.recorded();
         kind.pending = false;
     }
 
     /// Kinds whose sum in the log is not complete.
-    pub(crate) fn pending(&self) -> Vec<Place> {
-        (0..self.kinds.len()).filter(|place| self.kinds[*place].pending).map(Place).collect()
+    pub(crate) fn pending(&self) -> Vec<TallySlot> {
+        (0..self.kinds.len()).filter(|place| self.kinds[*place].pending).map(TallySlot).collect()
     }
 }
 
@@ -172,8 +172,8 @@ impl Sum for Denial {
     /// The next record has the sum of all, this one included.
     fn recorded(&mut self) {}
 
-    fn event(&self) -> Event {
-        Event::Denial(self.clone())
+    fn event(&self) -> AuditEvent {
+        AuditEvent::Denial(self.clone())
     }
 }
 
@@ -248,7 +248,7 @@ impl Sum for Network {
         self.count = 0;
     }
 
-    fn event(&self) -> Event {
-        Event::Network(self.clone())
+    fn event(&self) -> AuditEvent {
+        AuditEvent::Network(self.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::event::{DenialKey, Event, Network};
+use crate::event::{AuditEvent, DenialKey, Network};
 
 const MARK: &str = "…";
 /// Maximum size of a path; longer than any path the kernel accepts at once.
@@ -82,54 +82,54 @@ pub(crate) fn network(event: &mut Network) {
 }
 
 /// Cuts the fields of an event so that it fits into a record.
-pub(crate) fn event(event: &mut Event) {
+pub(crate) fn event(event: &mut AuditEvent) {
     match event {
-        Event::SessionStarted(started) => {
+        AuditEvent::SessionStarted(started) => {
             command(&mut started.command);
             paths(&mut started.tracked_paths);
             optional(&mut started.name, HOST);
             text(&mut started.network, TEXT);
         }
-        Event::SessionEnded(ended) => optional(&mut ended.limit, TEXT),
-        Event::CapabilityDecision(decision) => {
+        AuditEvent::SessionEnded(ended) => optional(&mut ended.limit, TEXT),
+        AuditEvent::CapabilityDecision(decision) => {
             path(&mut decision.path);
             path(&mut decision.program);
             text(&mut decision.access, WORD);
             text(&mut decision.by, TEXT);
             optional(&mut decision.reason, TEXT);
         }
-        Event::Denial(found) => denial(&mut found.what),
-        Event::UrlOpen(opened) => {
+        AuditEvent::Denial(found) => denial(&mut found.what),
+        AuditEvent::UrlOpen(opened) => {
             text(&mut opened.url, PATH);
             path(&mut opened.program);
             text(&mut opened.by, TEXT);
             optional(&mut opened.error, TEXT);
         }
-        Event::Network(found) => network(found),
-        Event::Restore(restore) => {
+        AuditEvent::Network(found) => network(found),
+        AuditEvent::Restore(restore) => {
             paths(&mut restore.paths);
             text(&mut restore.session_id, PATH);
             text(&mut restore.outcome, TEXT);
         }
-        Event::Checkpoint(taken) => {
+        AuditEvent::Checkpoint(taken) => {
             path(&mut taken.project);
             text(&mut taken.reason, TEXT);
             optional(&mut taken.error, TEXT);
         }
-        Event::AgentPrompt(prompt) => {
+        AuditEvent::AgentPrompt(prompt) => {
             for word in [&mut prompt.agent, &mut prompt.conversation, &mut prompt.turn] {
                 optional(word, TEXT);
             }
         }
-        Event::AgentCall(call) => {
+        AuditEvent::AgentCall(call) => {
             for word in [&mut call.agent, &mut call.conversation, &mut call.turn, &mut call.tool] {
                 optional(word, TEXT);
             }
             optional(&mut call.command, TEXT);
         }
-        Event::BackendError(error) => text(&mut error.why, TEXT),
-        Event::Warning(warning) => text(&mut warning.message, TEXT),
-        Event::Snapshot(_) | Event::Seal(_) => {}
+        AuditEvent::BackendError(error) => text(&mut error.why, TEXT),
+        AuditEvent::Warning(warning) => text(&mut warning.message, TEXT),
+        AuditEvent::Snapshot(_) | AuditEvent::Seal(_) => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crate::hash::Digest;
 /// Audit event, written as one record. Every event has its time, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Event {
+pub enum AuditEvent {
     SessionStarted(SessionStarted),
     SessionEnded(SessionEnded),
     CapabilityDecision(CapabilityDecision),
@@ -19,7 +19,7 @@ pub enum Event {
     Network(Network),
     Snapshot(Snapshot),
     Restore(Restore),
-    Checkpoint(Checkpoint),
+    Checkpoint(CheckpointEvent),
     AgentPrompt(AgentPrompt),
     AgentCall(AgentCall),
     BackendError(BackendError),
@@ -223,7 +223,7 @@ pub struct Restore {
 
 /// Checkpoint of a project that was taken during the session, or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkpoint {
+pub struct CheckpointEvent {
     pub time_ms: u64,
     #[serde(with = "nono_sys::path_serde")]
     pub project: PathBuf,

@@ -53,7 +53,7 @@ pub enum LedgerFlaw {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub sequence: u64,
     pub prev_chain: Option<Digest>,
     pub session_id: String,
@@ -74,18 +74,18 @@ struct Hashed<'a> {
     completed_at: &'a str,
 }
 
-impl Entry {
+impl LedgerEntry {
     fn next(
-        before: Option<&Entry>,
+        before: Option<&LedgerEntry>,
         session_id: &str,
         session_digest: Digest,
         completed_at: &str,
-    ) -> Result<Entry, serde_json::Error> {
+    ) -> Result<LedgerEntry, serde_json::Error> {
         let sequence = before.map_or(0, |entry| entry.sequence.saturating_add(1));
         let prev_chain = before.map(|entry| entry.chain_hash);
         let hashed = serde_json::to_vec(&Hashed { sequence, session_id, session_digest, completed_at })?;
         let prev = prev_chain.unwrap_or(Digest::ZERO);
-        Ok(Entry {
+        Ok(LedgerEntry {
             sequence,
             prev_chain,
             session_id: session_id.to_owned(),
@@ -103,9 +103,9 @@ impl Entry {
     }
 
     /// Parses `line`, with its end, and checks that it is the next entry after `before`.
-    fn read(line: &[u8], before: Option<&Entry>) -> Result<Entry, LedgerFlaw> {
-        let found: Entry = serde_json::from_slice(line).map_err(LedgerFlaw::Shape)?;
-        let due = Entry::next(before, &found.session_id, found.session_digest, &found.completed_at)
+    fn read(line: &[u8], before: Option<&LedgerEntry>) -> Result<LedgerEntry, LedgerFlaw> {
+        let found: LedgerEntry = serde_json::from_slice(line).map_err(LedgerFlaw::Shape)?;
+        let due = LedgerEntry::next(before, &found.session_id, found.session_digest, &found.completed_at)
             .map_err(LedgerFlaw::Shape)?;
         if found.sequence != due.sequence {
             return Err(LedgerFlaw::Sequence(found.sequence));
@@ -216,7 +216,7 @@ impl Ledger {
     }
 
     /// End of the last complete line, and its entry. Only that line is read and checked; `verify` checks all of them.
-    fn tail(&self, file: &File) -> Result<(u64, Option<Entry>), LedgerError> {
+    fn tail(&self, file: &File) -> Result<(u64, Option<LedgerEntry>), LedgerError> {
         let length = file.metadata().map_err(|error| self.failed(error))?.len();
         let start = length.saturating_sub(2 * MAX_LINE as u64);
         let mut bytes = Vec::new();
@@ -228,7 +228,7 @@ impl Ledger {
             return if start == 0 { Ok((0, None)) } else { Err(self.bad(0, LedgerFlaw::TooLong)) };
         };
         let begin = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let entry: Entry = serde_json::from_slice(&bytes[begin..end])
+        let entry: LedgerEntry = serde_json::from_slice(&bytes[begin..end])
             .map_err(|error| self.bad(0, LedgerFlaw::Shape(error)))?;
         Ok((start + end as u64 + 1, Some(entry)))
     }
@@ -267,7 +267,7 @@ pub struct Locked<'a> {
     ledger: &'a Ledger,
     file: File,
     end: u64,
-    last: Option<Entry>,
+    last: Option<LedgerEntry>,
 }
 
 impl Locked<'_> {
@@ -277,15 +277,15 @@ impl Locked<'_> {
     }
 
     /// Appends the entry of the session with this record.
-    pub fn add(&mut self, record: &SessionRecord) -> Result<Entry, LedgerError> {
+    pub fn add(&mut self, record: &SessionRecord) -> Result<LedgerEntry, LedgerError> {
         self.append(&record.session_id, record.digest()?, record.completed_at())
     }
 
-    fn append(&mut self, id: &str, digest: Digest, completed_at: &str) -> Result<Entry, LedgerError> {
+    fn append(&mut self, id: &str, digest: Digest, completed_at: &str) -> Result<LedgerEntry, LedgerError> {
         if !is_session_id(id) {
             return Err(LedgerError::SessionId(id.to_owned()));
         }
-        let entry = Entry::next(self.last.as_ref(), id, digest, completed_at)?;
+        let entry = LedgerEntry::next(self.last.as_ref(), id, digest, completed_at)?;
         let line = entry.line()?;
         let written = self.file.write_all_at(&line, self.end).and_then(|()| self.file.sync_all());
         // With the first line the new file's name has to reach the disk too.
@@ -306,7 +306,7 @@ impl Locked<'_> {
 pub struct Entries {
     ledger: Ledger,
     input: Option<BufReader<File>>,
-    last: Option<Entry>,
+    last: Option<LedgerEntry>,
     torn: bool,
     over: bool,
 }
@@ -317,7 +317,7 @@ impl Entries {
         self.torn
     }
 
-    fn advance(&mut self) -> Result<Option<Entry>, LedgerError> {
+    fn advance(&mut self) -> Result<Option<LedgerEntry>, LedgerError> {
         let Some(input) = &mut self.input else { return Ok(None) };
         let mut line = Vec::new();
         let read = input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
@@ -330,14 +330,15 @@ impl Entries {
             self.torn = !line.is_empty();
             return Ok(None);
         }
-        let entry = Entry::read(&line, self.last.as_ref()).map_err(|flaw| self.ledger.bad(number, flaw))?;
+        let entry =
+            LedgerEntry::read(&line, self.last.as_ref()).map_err(|flaw| self.ledger.bad(number, flaw))?;
         self.last = Some(entry.clone());
         Ok(Some(entry))
     }
 }
 
 impl Iterator for Entries {
-    type Item = Result<Entry, LedgerError>;
+    type Item = Result<LedgerEntry, LedgerError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {

@@ -24,13 +24,13 @@ pub mod summary;
 pub mod verify;
 mod writer;
 
-pub use event::Event;
+pub use event::AuditEvent;
 pub use hash::Digest;
 pub use ledger::Ledger;
-pub use log::{Log, WriteError};
+pub use log::{AuditLog, WriteError};
 pub use proof::{EventProof, Proof};
 pub use reader::{ReadError, Reader};
-pub use record::Record;
+pub use record::VerifiedRecord;
 pub use session::SessionRecord;
 pub use sign::{PublicKey, SigningKey};
 pub use verify::{Verification, verify, verify_ledger};

@@ -14,10 +14,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::aggregate::{Place, Sum, Tally};
+use crate::aggregate::{Sum, Tally, TallySlot};
 use crate::clip;
 use crate::event::{
-    Decision, Denial, DenialKey, Event, Network, Seal, SessionEnded, SessionStarted, Warning,
+    AuditEvent, Decision, Denial, DenialKey, Network, Seal, SessionEnded, SessionStarted, Warning,
 };
 use crate::files;
 use crate::hash::ALGORITHM;
@@ -85,17 +85,17 @@ pub struct Finished {
 }
 
 #[derive(Debug)]
-pub struct Log {
+pub struct AuditLog {
     dir: PathBuf,
     ledger: Ledger,
     options: Options,
     reserve: Reserve,
     remarks: Vec<String>,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     writer: Writer,
     summary: Summary,
     denials: Tally<Denial>,
@@ -112,10 +112,10 @@ struct State {
     closed: bool,
 }
 
-impl Log {
+impl AuditLog {
     /// Creates a log in `audit/<session id>`, with its first record; `audit` is created if missing. A caller that gets
     /// no log must not start the command.
-    pub fn create(audit: &Path, started: SessionStarted, options: Options) -> Result<Log, CreateError> {
+    pub fn create(audit: &Path, started: SessionStarted, options: Options) -> Result<AuditLog, CreateError> {
         if !is_session_id(&started.session_id) {
             return Err(CreateError::SessionId(started.session_id));
         }
@@ -141,7 +141,7 @@ impl Log {
         dir: &Path,
         mut started: SessionStarted,
         options: Options,
-    ) -> Result<Log, CreateError> {
+    ) -> Result<AuditLog, CreateError> {
         let failed = |path: &Path, source| CreateError::Io { path: path.to_owned(), source };
         let (ledger, mut remarks) = (Ledger::of(audit), Vec::new());
         started.ledger_head = match ledger.head() {
@@ -154,8 +154,8 @@ impl Log {
             Err(error) => return Err(error.into()),
         };
         let reserve = Reserve::create(dir).map_err(|error| failed(dir, error))?;
-        let mut state = State::new(Writer::create(dir)?);
-        let mut first = Event::SessionStarted(started);
+        let mut state = LogState::new(Writer::create(dir)?);
+        let mut first = AuditEvent::SessionStarted(started);
         clip::event(&mut first);
         state.write(&first, Keep::bytes(LAST_BYTES + AHEAD))?;
         if let Some(record) = state.summary.opening() {
@@ -166,7 +166,7 @@ impl Log {
             let path = state.writer.path().display();
             remarks.push(format!("{path}: this file system cannot reserve space: a full disk stops the log"));
         }
-        Ok(Log { dir: dir.to_owned(), ledger, options, reserve, remarks, state: Mutex::new(state) })
+        Ok(AuditLog { dir: dir.to_owned(), ledger, options, reserve, remarks, state: Mutex::new(state) })
     }
 
     /// Folder of the session.
@@ -189,13 +189,13 @@ impl Log {
         self.state().writer.chain().count()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         // A panic while locked leaves a consistent state: the end of the file moves last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the event of a decision; it is on disk when this returns.
-    pub fn decide(&self, event: &Event) -> Result<(), WriteError> {
+    pub fn decide(&self, event: &AuditEvent) -> Result<(), WriteError> {
         let mut event = event.clone();
         clip::event(&mut event);
         let mut state = self.state();
@@ -218,7 +218,7 @@ impl Log {
 
     /// Syncs the file's name and folders before the first decision: a power loss must not take away the whole file. A
     /// session without decisions does not wait for the disk.
-    fn settle(&self, state: &mut State) -> Result<(), WriteError> {
+    fn settle(&self, state: &mut LogState) -> Result<(), WriteError> {
         if state.settled {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Log {
     }
 
     /// Writes an event; it is in the file when this returns.
-    pub fn note(&self, event: &Event) -> Result<(), WriteError> {
+    pub fn note(&self, event: &AuditEvent) -> Result<(), WriteError> {
         let mut event = event.clone();
         clip::event(&mut event);
         let mut state = self.state();
@@ -273,7 +273,7 @@ impl Log {
             && state.singles_bytes < SINGLES_BYTES;
         if single {
             let keep = state.kept_back();
-            if state.write(&Event::Network(event.clone()), keep).is_ok() {
+            if state.write(&AuditEvent::Network(event.clone()), keep).is_ok() {
                 state.singles += 1;
                 state.singles_bytes += state.writer.last_length();
                 return Ok(());
@@ -299,7 +299,7 @@ impl Log {
         let _ = self.reserve.release();
         state.tell_rest(ended.time_ms)?;
         let time_ms = ended.time_ms;
-        let mut last = Event::SessionEnded(ended);
+        let mut last = AuditEvent::SessionEnded(ended);
         clip::event(&mut last);
         if state.summary.ended().is_none() {
             state.write(&last, Keep::NOTHING)?;
@@ -308,7 +308,7 @@ impl Log {
         let sealed = self.options.integrity || self.options.key.is_some() || has_seal;
         if sealed && !has_seal {
             let seal = self.seal(&state, time_ms, tree)?;
-            state.write(&Event::Seal(seal), Keep::NOTHING)?;
+            state.write(&AuditEvent::Seal(seal), Keep::NOTHING)?;
         }
         let durably = sealed || state.settled;
         if durably {
@@ -330,7 +330,7 @@ impl Log {
         Ok(Finished { record, ledger })
     }
 
-    fn seal(&self, state: &State, time_ms: u64, tree: Option<Value>) -> Result<Seal, FinishError> {
+    fn seal(&self, state: &LogState, time_ms: u64, tree: Option<Value>) -> Result<Seal, FinishError> {
         let chain = state.writer.chain();
         let nothing = || FinishError::NoBeginning(self.dir.clone());
         let mut seal = Seal {
@@ -352,7 +352,7 @@ impl Log {
     /// result of an interruption.
     fn enter(
         &self,
-        state: &State,
+        state: &LogState,
         sealed: bool,
         was_sealed: bool,
     ) -> Result<(SessionRecord, Option<LedgerError>), FinishError> {
@@ -388,9 +388,9 @@ fn unsynced(dir: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     Ok(files)
 }
 
-impl State {
-    fn new(writer: Writer) -> State {
-        State {
+impl LogState {
+    fn new(writer: Writer) -> LogState {
+        LogState {
             writer,
             summary: Summary::default(),
             denials: Tally::new(DENIALS_BYTES),
@@ -420,13 +420,13 @@ impl State {
         Keep::bytes(LAST_BYTES + self.denials.cost() + self.network.cost())
     }
 
-    fn write(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+    fn write(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
         self.writer.append(event, keep)?;
         self.summary.add(event);
         Ok(())
     }
 
-    fn write_durably(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+    fn write_durably(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
         self.writer.append_durably(event, keep)?;
         self.summary.add(event);
         Ok(())
@@ -435,8 +435,8 @@ impl State {
     /// Writes a record of one kind. On a full disk it is postponed: its sum is not lost.
     fn tell<T: Sum>(
         &mut self,
-        tally: impl Fn(&mut State) -> &mut Tally<T>,
-        place: Place,
+        tally: impl Fn(&mut LogState) -> &mut Tally<T>,
+        place: TallySlot,
     ) -> Result<(), WriteError> {
         let (event, new) = (tally(self).event(place), tally(self).is_new(place));
         match self.write(&event, Keep { again: new, ..self.kept_back() }) {
@@ -473,7 +473,7 @@ impl State {
         let why = self.trouble.as_deref().unwrap_or("no space left");
         let (lost, refused) = (self.lost, self.refused);
         let message = format!("{lost} records were lost and {refused} decisions refused: {why}");
-        let mut event = Event::Warning(Warning { time_ms, message });
+        let mut event = AuditEvent::Warning(Warning { time_ms, message });
         clip::event(&mut event);
         self.write(&event, Keep::NOTHING)
     }

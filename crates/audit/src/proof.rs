@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use thiserror::Error;
 
-use crate::event::{Event, Seal};
+use crate::event::{AuditEvent, Seal};
 use crate::hash::Digest;
 use crate::merkle::node;
 use crate::reader::{ReadError, Reader};
@@ -13,7 +13,7 @@ use crate::sign::{PublicKey, SignError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum ProofSide {
     Left,
     Right,
 }
@@ -21,7 +21,7 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sibling {
-    pub direction: Side,
+    pub direction: ProofSide,
     pub hash: Digest,
 }
 
@@ -66,7 +66,8 @@ impl Proof {
         };
         let (mut level, mut siblings) = (leaves.to_vec(), Vec::new());
         while level.len() > 1 {
-            let (direction, other) = if at % 2 == 1 { (Side::Left, at - 1) } else { (Side::Right, at + 1) };
+            let (direction, other) =
+                if at % 2 == 1 { (ProofSide::Left, at - 1) } else { (ProofSide::Right, at + 1) };
             siblings.extend(level.get(other).map(|hash| Sibling { direction, hash: *hash }));
             level = level.chunks(2).map(pair).collect();
             at /= 2;
@@ -83,9 +84,9 @@ impl Proof {
         let mut siblings = self.siblings.iter();
         while width > 1 {
             let expected = if at % 2 == 1 {
-                Some(Side::Left)
+                Some(ProofSide::Left)
             } else if at + 1 < width {
-                Some(Side::Right)
+                Some(ProofSide::Right)
             } else {
                 None
             };
@@ -93,8 +94,8 @@ impl Proof {
                 let sibling =
                     siblings.next().filter(|found| found.direction == side).ok_or(ProofError::Wrong)?;
                 hash = match side {
-                    Side::Left => node(&sibling.hash, &hash),
-                    Side::Right => node(&hash, &sibling.hash),
+                    ProofSide::Left => node(&sibling.hash, &hash),
+                    ProofSide::Right => node(&hash, &sibling.hash),
                 };
             }
             at /= 2;
@@ -150,7 +151,7 @@ impl EventProof {
             if record.link.sequence == sequence {
                 event_json = Some(record.event_json);
             }
-            if let Event::Seal(found) = record.event {
+            if let AuditEvent::Seal(found) = record.event {
                 seal = Some(found);
             }
         }
@@ -225,7 +226,7 @@ mod tests {
                     assert!(Proof { leaf_index: other, ..proof.clone() }.check().is_err(), "{index} {other}");
                 }
                 let mut spare = proof.clone();
-                spare.siblings.push(Sibling { direction: Side::Left, hash: Digest::ZERO });
+                spare.siblings.push(Sibling { direction: ProofSide::Left, hash: Digest::ZERO });
                 assert!(spare.check().is_err());
                 for at in 0..proof.siblings.len() {
                     let mut changed = proof.clone();

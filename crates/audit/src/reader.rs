@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::hash::ALGORITHM;
 use crate::log::EVENTS;
-use crate::record::{self, Chain, Flaw, MAX_LINE, Record};
+use crate::record::{self, Chain, Flaw, MAX_LINE, VerifiedRecord};
 
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -66,7 +66,7 @@ impl<R: BufRead> Reader<R> {
         self.end
     }
 
-    fn advance(&mut self) -> Result<Option<Record>, ReadError> {
+    fn advance(&mut self) -> Result<Option<VerifiedRecord>, ReadError> {
         let number = self.chain.count();
         let bad = |flaw| ReadError::Bad { path: self.path.clone(), number, flaw };
         self.line.clear();
@@ -86,7 +86,7 @@ impl<R: BufRead> Reader<R> {
             return Err(bad(Flaw::AfterSeal));
         }
         let record = record::read(&self.line, &self.chain).map_err(bad)?;
-        if let Event::Seal(seal) = &record.event {
+        if let AuditEvent::Seal(seal) = &record.event {
             let (count, head, root) = (self.chain.count(), self.chain.head(), self.chain.root());
             let over = (seal.event_count, Some(seal.chain_head), Some(seal.merkle_root));
             if over != (count, head, root) || seal.hash_algorithm != ALGORITHM {
@@ -101,7 +101,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Record, ReadError>;
+    type Item = Result<VerifiedRecord, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::hash::{CHAIN_DOMAIN, Digest, EVENT_DOMAIN};
 use crate::merkle::Merkle;
 
@@ -71,7 +71,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Found<'a> {
+struct ParsedRecord<'a> {
     sequence: u64,
     prev_chain: Option<Digest>,
     leaf_hash: Digest,
@@ -95,11 +95,11 @@ pub fn write(link: &Link, event_json: &str, line: &mut Vec<u8>) -> Result<(), se
 
 /// Record that passed all checks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct VerifiedRecord {
     pub link: Link,
     /// Bytes that were hashed.
     pub event_json: String,
-    pub event: Event,
+    pub event: AuditEvent,
 }
 
 /// Reason why a line is not the expected record.
@@ -131,8 +131,8 @@ pub enum Flaw {
 
 /// Parses `line` (with its end) and checks that it is the next record after `chain`. The line has to be byte for byte
 /// what the writer would produce: nothing can hide in further keys, in a duplicate key, or in blanks.
-pub fn read(line: &[u8], chain: &Chain) -> Result<Record, Flaw> {
-    let found: Found<'_> = serde_json::from_slice(line).map_err(Flaw::Shape)?;
+pub fn read(line: &[u8], chain: &Chain) -> Result<VerifiedRecord, Flaw> {
+    let found: ParsedRecord<'_> = serde_json::from_slice(line).map_err(Flaw::Shape)?;
     let link = chain.link(found.event_json.as_bytes());
     if found.sequence != link.sequence {
         return Err(Flaw::Sequence(found.sequence));
@@ -152,7 +152,7 @@ pub fn read(line: &[u8], chain: &Chain) -> Result<Record, Flaw> {
         return Err(Flaw::NotExact);
     }
     let event = serde_json::from_str(&found.event_json).map_err(Flaw::Event)?;
-    Ok(Record { link, event_json: found.event_json, event })
+    Ok(VerifiedRecord { link, event_json: found.event_json, event })
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn line() -> String {
-        let event = Event::Warning(Warning { time_ms: 7, message: "a \"b\"\n\u{e9}".to_owned() });
+        let event = AuditEvent::Warning(Warning { time_ms: 7, message: "a \"b\"\n\u{e9}".to_owned() });
         let json = serde_json::to_string(&event).unwrap();
         let mut line = Vec::new();
         write(&Chain::default().link(json.as_bytes()), &json, &mut line).unwrap();

@@ -59,7 +59,7 @@ pub struct SessionRecord {
     /// Whether nono was killed and the log was closed later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    pub counts: Counts,
+    pub counts: EventCounts,
     pub sealed: bool,
     /// Sequence number of its entry in the ledger.
     pub ledger_sequence: Option<u64>,
@@ -84,7 +84,7 @@ pub struct Attestation {
 
 /// Numbers of events by kind and decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct EventCounts {
     pub decisions: Answers,
     pub urls: Answers,
     pub network: Answers,
@@ -281,7 +281,7 @@ pub(crate) fn golden() -> SessionRecord {
         limit: None,
         stopped: false,
         interrupted: false,
-        counts: Counts::default(),
+        counts: EventCounts::default(),
         sealed: false,
         ledger_sequence: None,
     }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Decision, Denial, Event, Network, Phase, Seal, SessionEnded, SessionStarted};
+use crate::event::{AuditEvent, Decision, Denial, Network, Phase, Seal, SessionEnded, SessionStarted};
 use crate::hash::{ALGORITHM, Digest};
 use crate::log::EVENTS;
 use crate::record::Chain;
-use crate::session::{Attestation, Counts, Integrity, NetworkEntry, SessionRecord};
+use crate::session::{Attestation, EventCounts, Integrity, NetworkEntry, SessionRecord};
 use crate::sign::PublicKey;
 use nono_sys::time::iso_ms as iso;
 
@@ -28,7 +28,7 @@ pub struct Summary {
     roots: Vec<String>,
     network: Vec<NetworkEntry>,
     network_bytes: usize,
-    counts: Counts,
+    counts: EventCounts,
     /// Number of tunnels that were opened, and refused after that.
     refused_open: u64,
     denials: HashMap<Digest, u64>,
@@ -48,36 +48,36 @@ impl Summary {
     }
 
     /// Numbers of events so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EventCounts {
         let denials = self.denials.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-        let mut counts = Counts { denials, ..self.counts.clone() };
+        let mut counts = EventCounts { denials, ..self.counts.clone() };
         counts.network.allowed = counts.network.allowed.saturating_sub(self.refused_open);
         counts
     }
 
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &AuditEvent) {
         match event {
-            Event::SessionStarted(started) => {
+            AuditEvent::SessionStarted(started) => {
                 self.started.get_or_insert_with(|| started.clone());
             }
-            Event::SessionEnded(ended) => self.ended = Some(ended.clone()),
-            Event::CapabilityDecision(answer) => self.counts.decisions.add(answer.decision, 1),
-            Event::UrlOpen(opened) => self.counts.urls.add(opened.decision, 1),
-            Event::Denial(denial) => self.add_denial(denial),
-            Event::Network(event) => self.add_network(event),
-            Event::Snapshot(snapshot) => {
+            AuditEvent::SessionEnded(ended) => self.ended = Some(ended.clone()),
+            AuditEvent::CapabilityDecision(answer) => self.counts.decisions.add(answer.decision, 1),
+            AuditEvent::UrlOpen(opened) => self.counts.urls.add(opened.decision, 1),
+            AuditEvent::Denial(denial) => self.add_denial(denial),
+            AuditEvent::Network(event) => self.add_network(event),
+            AuditEvent::Snapshot(snapshot) => {
                 self.snapshots = self.snapshots.saturating_add(1);
                 if self.roots.len() < MAX_ROOTS && snapshot.merkle_root.len() <= 128 {
                     self.roots.push(snapshot.merkle_root.clone());
                 }
             }
-            Event::Seal(seal) => self.seal = Some(seal.clone()),
-            Event::Restore(_)
-            | Event::Checkpoint(_)
-            | Event::AgentPrompt(_)
-            | Event::AgentCall(_)
-            | Event::BackendError(_)
-            | Event::Warning(_) => {}
+            AuditEvent::Seal(seal) => self.seal = Some(seal.clone()),
+            AuditEvent::Restore(_)
+            | AuditEvent::Checkpoint(_)
+            | AuditEvent::AgentPrompt(_)
+            | AuditEvent::AgentCall(_)
+            | AuditEvent::BackendError(_)
+            | AuditEvent::Warning(_) => {}
         }
     }
 
@@ -134,7 +134,7 @@ impl Summary {
             limit: None,
             stopped: false,
             interrupted: false,
-            counts: Counts::default(),
+            counts: EventCounts::default(),
             sealed: false,
             ledger_sequence: None,
         })

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::hash::Digest;
-use crate::ledger::{Entry, Ledger, LedgerError};
+use crate::ledger::{Ledger, LedgerEntry, LedgerError};
 use crate::reader::{ReadError, Reader};
 use crate::record::Chain;
 use crate::session::{SessionError, SessionRecord};
@@ -26,7 +26,7 @@ pub struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum LogCondition {
     /// Closed with a seal.
     Sealed,
     /// Closed without a seal.
@@ -39,7 +39,7 @@ pub enum State {
 pub struct Verification {
     pub ok: bool,
     pub session_id: Option<String>,
-    pub state: State,
+    pub state: LogCondition,
     /// Number of good records.
     pub event_count: u64,
     pub chain_head: Option<Digest>,
@@ -50,7 +50,7 @@ pub struct Verification {
     /// Key of the valid signature in the seal.
     pub signed_by: Option<String>,
     pub ledger_sequence: Option<u64>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<LogProblem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +61,7 @@ pub struct BadRecord {
 
 /// Problem found by verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct LogProblem {
     pub kind: ProblemKind,
     pub message: String,
 }
@@ -83,7 +83,7 @@ pub enum ProblemKind {
 }
 
 /// Content read from one session.
-struct Found {
+struct SessionRecords {
     summary: Summary,
     chain: Chain,
     torn: bool,
@@ -105,9 +105,9 @@ pub fn verify(dir: &Path, ledger: &Ledger, options: &Options) -> Verification {
         ok: check.problems.is_empty(),
         session_id: started.map(|started| started.session_id.clone()),
         state: match found.summary.seal() {
-            Some(_) if finished => State::Sealed,
-            None if finished => State::Closed,
-            _ => State::Unfinished,
+            Some(_) if finished => LogCondition::Sealed,
+            None if finished => LogCondition::Closed,
+            _ => LogCondition::Unfinished,
         },
         event_count: found.chain.count(),
         chain_head: found.chain.head(),
@@ -120,11 +120,12 @@ pub fn verify(dir: &Path, ledger: &Ledger, options: &Options) -> Verification {
     }
 }
 
-fn read_log(dir: &Path) -> Found {
-    let mut found = Found { summary: Summary::default(), chain: Chain::default(), torn: false, bad: None };
+fn read_log(dir: &Path) -> SessionRecords {
+    let mut found =
+        SessionRecords { summary: Summary::default(), chain: Chain::default(), torn: false, bad: None };
     let mut reader = match Reader::open(dir) {
         Ok(reader) => reader,
-        Err(error) => return Found { bad: Some(error), ..found },
+        Err(error) => return SessionRecords { bad: Some(error), ..found },
     };
     for record in &mut reader {
         match record {
@@ -138,15 +139,15 @@ fn read_log(dir: &Path) -> Found {
 }
 
 struct Check {
-    problems: Vec<Problem>,
+    problems: Vec<LogProblem>,
 }
 
 impl Check {
     fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
-        self.problems.push(Problem { kind, message: message.into() });
+        self.problems.push(LogProblem { kind, message: message.into() });
     }
 
-    fn log(&mut self, found: &Found) -> Option<BadRecord> {
+    fn log(&mut self, found: &SessionRecords) -> Option<BadRecord> {
         match &found.bad {
             Some(ReadError::Bad { number, flaw, .. }) => {
                 self.problem(ProblemKind::Record, format!("record {number}: {flaw}"));
@@ -162,7 +163,7 @@ impl Check {
     }
 
     /// Checks that a valid log is in its own session's folder.
-    fn place(&mut self, dir: &Path, found: &Found) {
+    fn place(&mut self, dir: &Path, found: &SessionRecords) {
         let Some(started) = found.summary.started() else { return };
         if dir.file_name() != Some(OsStr::new(&started.session_id)) {
             let message = format!("this is the log of session {}", started.session_id);
@@ -171,7 +172,7 @@ impl Check {
     }
 
     /// Checks that the record matches the log. (After a bad record there is nothing to compare it with.)
-    fn session(&mut self, dir: &Path, found: &Found) -> Option<SessionRecord> {
+    fn session(&mut self, dir: &Path, found: &SessionRecords) -> Option<SessionRecord> {
         let (record, bytes) = match SessionRecord::read_exact(dir) {
             Ok(read) => read,
             Err(SessionError::Io { source, .. })
@@ -205,7 +206,7 @@ impl Check {
     }
 
     /// Checks that a log has an end if its record says that it was closed.
-    fn end(&mut self, record: &SessionRecord, found: &Found) {
+    fn end(&mut self, record: &SessionRecord, found: &SessionRecords) {
         let (said, there) = (record.audit_event_count, found.chain.count());
         if found.torn {
             self.problem(ProblemKind::Truncated, format!("record {there}: the line is incomplete"));
@@ -218,7 +219,7 @@ impl Check {
         }
     }
 
-    fn signature(&mut self, found: &Found, options: &Options) -> Option<String> {
+    fn signature(&mut self, found: &SessionRecords, options: &Options) -> Option<String> {
         let expected = options.public_key.as_ref();
         let (Some(seal), Some(started)) = (found.summary.seal(), found.summary.started()) else {
             if expected.is_some() {
@@ -238,7 +239,12 @@ impl Check {
         }
     }
 
-    fn ledger(&mut self, ledger: &Ledger, found: &Found, record: Option<&SessionRecord>) -> Option<Entry> {
+    fn ledger(
+        &mut self,
+        ledger: &Ledger,
+        found: &SessionRecords,
+        record: Option<&SessionRecord>,
+    ) -> Option<LedgerEntry> {
         let started = found.summary.started()?;
         let (entry, begun) = match look_up(ledger, &started.session_id, started.ledger_head) {
             Ok(found) => found,
@@ -285,7 +291,7 @@ fn look_up(
     ledger: &Ledger,
     session_id: &str,
     head: Option<Digest>,
-) -> Result<(Option<Entry>, bool), LedgerError> {
+) -> Result<(Option<LedgerEntry>, bool), LedgerError> {
     let (mut last, mut begun) = (None, head.is_none());
     for entry in ledger.entries()? {
         let entry = entry?;
@@ -340,7 +346,7 @@ pub fn verify_ledger(audit: &Path) -> LedgerVerification {
     result
 }
 
-type Latest = std::collections::BTreeMap<String, Entry>;
+type Latest = std::collections::BTreeMap<String, LedgerEntry>;
 
 fn read_ledger(audit: &Path, result: &mut LedgerVerification) -> (Latest, HashSet<Digest>) {
     let (mut latest, mut heads) = (Latest::new(), HashSet::new());
@@ -383,7 +389,7 @@ fn check_entries(audit: &Path, entries: &Latest, result: &mut LedgerVerification
 }
 
 /// Whether the record in `dir` is the one in the ledger, or would be if the session had not been killed while closing.
-fn is_recorded(dir: &Path, entry: &Entry) -> bool {
+fn is_recorded(dir: &Path, entry: &LedgerEntry) -> bool {
     let record = match SessionRecord::read(dir) {
         Ok(record) if record.ended.is_some() => Some(record),
         Ok(_) => {
@@ -416,7 +422,7 @@ fn check_folders(audit: &Path, entries: &Latest, heads: &HashSet<Digest>, result
     for id in ids {
         let dir = audit.join(&id);
         let first = Reader::open(&dir).ok().and_then(|mut reader| reader.next()?.ok());
-        if let Some(Event::SessionStarted(started)) = first.map(|record| record.event)
+        if let Some(AuditEvent::SessionStarted(started)) = first.map(|record| record.event)
             && started.ledger_head.is_some_and(|head| !heads.contains(&head))
         {
             result.orphaned.push(id.clone());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 use crate::files;
 use crate::log::EVENTS;
 use crate::record::{self, Chain, MAX_EVENT};
@@ -122,16 +122,16 @@ impl Writer {
     }
 
     /// Appends an event; it is in the file when this returns.
-    pub(crate) fn append(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+    pub(crate) fn append(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
         self.put(event, keep, false)
     }
 
     /// Appends an event; it is on disk when this returns.
-    pub(crate) fn append_durably(&mut self, event: &Event, keep: Keep) -> Result<(), WriteError> {
+    pub(crate) fn append_durably(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
         self.put(event, keep, true)
     }
 
-    fn put(&mut self, event: &Event, keep: Keep, durably: bool) -> Result<(), WriteError> {
+    fn put(&mut self, event: &AuditEvent, keep: Keep, durably: bool) -> Result<(), WriteError> {
         self.text.clear();
         self.line.clear();
         serde_json::to_writer(&mut self.text, event)?;
@@ -218,11 +218,11 @@ mod tests {
     use crate::event::Warning;
     use crate::reader::Reader;
 
-    fn event(number: u64) -> Event {
-        Event::Warning(Warning { time_ms: number, message: "x".repeat(100) })
+    fn event(number: u64) -> AuditEvent {
+        AuditEvent::Warning(Warning { time_ms: number, message: "x".repeat(100) })
     }
 
-    fn read(dir: &Path) -> Vec<Event> {
+    fn read(dir: &Path) -> Vec<AuditEvent> {
         Reader::open(dir).unwrap().map(|record| record.unwrap().event).collect()
     }
 
@@ -257,11 +257,11 @@ mod tests {
     fn an_event_that_is_too_long_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::create(dir.path()).unwrap();
-        let long = Event::Warning(Warning { time_ms: 0, message: "\u{1}".repeat(MAX_EVENT) });
+        let long = AuditEvent::Warning(Warning { time_ms: 0, message: "\u{1}".repeat(MAX_EVENT) });
         assert!(matches!(writer.append(&long, Keep::NOTHING), Err(WriteError::TooLong { .. })));
         // The longest allowed event: even with every letter escaped twice, its line can be read.
         let message = "\u{1}".repeat(MAX_EVENT / 6 - 100);
-        writer.append(&Event::Warning(Warning { time_ms: 0, message }), Keep::NOTHING).unwrap();
+        writer.append(&AuditEvent::Warning(Warning { time_ms: 0, message }), Keep::NOTHING).unwrap();
         assert_eq!(read(dir.path()).len(), 1);
     }
 }

@@ -22,7 +22,7 @@ const FILE: &str = "imported.json";
 const LATEST: i64 = 253_402_300_799;
 
 /// Id of an imported checkpoint, and the paths that are not in it, with the reason.
-pub type Taken = (CheckpointId, Vec<(Vec<u8>, String)>);
+pub type AdoptedCheckpoint = (CheckpointId, Vec<(Vec<u8>, String)>);
 
 /// Project that checkpoints are imported into.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Arrival {
         contents: &mut dyn Contents,
         seconds: i64,
         reason: &str,
-    ) -> Result<Taken, CheckpointError> {
+    ) -> Result<AdoptedCheckpoint, CheckpointError> {
         let time = Time { seconds: seconds.clamp(0, LATEST), nanos: 0 };
         let adopted = self.open.manager.adopt(state, contents, time, from, None)?;
         let line = self.open.write_down(&adopted.manifest, reason, &Origin::default(), None)?;

@@ -13,8 +13,8 @@ use nono_snapshot::session::Session;
 
 use crate::error::CheckpointError;
 use crate::host::Host;
-use crate::place::Place;
 use crate::project::{self, Project, ProjectHash};
+use crate::project_path::ProjectPath;
 
 /// Locked project; unlocked on drop, and by the end of the process.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Folder {
                     workdir: workdir.to_owned(),
                     created_at: now.clone(),
                     last_touch: now,
-                    place: Place::of(workdir),
+                    place: ProjectPath::of(workdir),
                 },
             };
             let folder = Folder { dir, hash: ProjectHash::of(workdir), project, lock };
@@ -111,7 +111,7 @@ impl Folder {
         }
         self.project.last_touch = now;
         // A disk may come back elsewhere; if the folder is missing now, its last place is kept.
-        self.project.place = Place::of(&self.project.workdir).or_else(|| self.project.place.take());
+        self.project.place = ProjectPath::of(&self.project.workdir).or_else(|| self.project.place.take());
         self.project.save(&self.dir)
     }
 }

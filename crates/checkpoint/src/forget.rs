@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::store::{Key, Store};
+use nono_snapshot::store::{ObjectKey, Store};
 use nono_snapshot::{ContentHash, Forgotten, SnapshotError, SnapshotId, holders};
 
 use crate::error::CheckpointError;
@@ -71,7 +71,7 @@ impl CheckpointManager {
             return Err(CheckpointError::Outside { path, project });
         }
         let Forgotten { snapshots, contents } = open.manager.forget(&path)?;
-        crate::work::forget(&open.folder, &path)?;
+        crate::call_log::forget(&open.folder, &path)?;
         if snapshots > 0 || !contents.is_empty() {
             open.recount()?;
         }
@@ -94,7 +94,7 @@ impl CheckpointManager {
         nono_snapshot::purge(&store)?;
         let mut there = Vec::new();
         for hash in contents {
-            if store.contains(Key::from(*hash)).map_err(SnapshotError::from)? {
+            if store.contains(ObjectKey::from(*hash)).map_err(SnapshotError::from)? {
                 there.push(*hash);
             }
         }

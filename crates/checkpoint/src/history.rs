@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::file::Sync;
-use nono_snapshot::session::{Record, Recorded, RecordedId};
-use nono_snapshot::{Coverage, Note, SnapshotId};
+use nono_snapshot::session::{Recorded, RecordedId, SnapshotList};
+use nono_snapshot::{Coverage, CoverageNote, SnapshotId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -254,7 +254,7 @@ impl History {
     pub(crate) fn repair(
         &mut self,
         project: &ProjectHash,
-        record: &Record,
+        record: &SnapshotList,
         coverage: impl Fn(u32) -> Result<Option<Coverage>, CheckpointError>,
     ) -> Result<bool, CheckpointError> {
         let mut there: Vec<(u32, &Recorded)> = record.snapshots.iter().filter_map(numbered).collect();
@@ -358,9 +358,9 @@ impl History {
 }
 
 /// Source of a snapshot that was imported and not captured.
-fn foreign(note: &Note) -> Option<String> {
+fn foreign(note: &CoverageNote) -> Option<String> {
     match note {
-        Note::Foreign { from } => Some(from.clone()),
+        CoverageNote::Foreign { from } => Some(from.clone()),
         _ => None,
     }
 }

@@ -52,7 +52,7 @@ fn moment(name: &str) -> Option<u64> {
 }
 
 #[derive(Deserialize)]
-struct Format {
+struct LegacyFormat {
     #[serde(default)]
     format: u32,
 }
@@ -80,7 +80,7 @@ impl CheckpointManager {
     fn old_projects(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         let is_old = |dir: &PathBuf| {
             let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
-            serde_json::from_slice(&bytes).is_ok_and(|found: Format| found.format < history::FORMAT)
+            serde_json::from_slice(&bytes).is_ok_and(|found: LegacyFormat| found.format < history::FORMAT)
         };
         Ok(self.project_dirs()?.into_iter().filter(is_old).collect())
     }

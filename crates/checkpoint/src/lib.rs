@@ -10,6 +10,8 @@
 //! checkpoint. This crate runs no git, prints nothing and does not read the environment: the caller passes these in.
 
 pub mod adopt;
+mod agent_notes;
+pub mod call_log;
 mod clock;
 pub mod config;
 pub mod error;
@@ -20,33 +22,31 @@ pub mod host;
 mod json;
 pub mod legacy;
 pub mod manager;
-mod marks;
-mod notes;
 pub mod origin;
-pub mod place;
+mod pending_calls;
 pub mod project;
+pub mod project_path;
 mod prune;
-pub mod remote;
+mod quota;
 pub mod repair;
 mod restores;
 pub mod retention;
-mod room;
 mod stats;
 mod status;
+pub mod supervisor_request;
 pub mod trigger;
 pub mod turns;
 pub mod unprotected;
 pub mod usage;
 pub mod verify;
-pub mod work;
 
 pub use config::{Config, Ignored};
 pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{
-    ChangedBy, CheckpointManager, Choice, Compared, Completed, Ensured, FileVersion, Host, LastRestore, Note,
-    Outcome, Plan, ProjectStatus, Pruned, Retention, RunGone, Skip, Status, Target, TurnCall, Undoable,
-    WorkedTurn,
+    ChangedBy, CheckpointChoice, CheckpointManager, CheckpointTarget, Compared, Completed, Ensured,
+    FileVersion, Host, LastRestore, ProjectOutcome, ProjectPlan, ProjectStatus, Pruned, RestoreNote,
+    Retention, RunGone, Skip, StatusReport, TurnCall, Undoable, WorkedTurn,
 };
 pub use nono_history::Conflicts;
 pub use origin::Origin;

@@ -1,14 +1,14 @@
 //! Manager of checkpoints: taking, listing, comparing, restoring, undoing, pruning.
 
-mod after;
-mod look;
+mod finish_restore;
+mod observer;
 pub(crate) mod open;
+mod query;
 mod restore;
 mod take;
 mod turn;
 mod undoable;
 mod versions;
-mod watch;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ pub use crate::host::Host;
 use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
-pub use after::RunGone;
+pub use finish_restore::RunGone;
+use observer::Watcher;
 pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::{LastRestore, Undoable};
 pub use versions::{ChangedBy, FileVersion};
-use watch::Watcher;
 
 /// Checkpoints of all projects of one state folder.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub enum Skip {
 
 /// Reference to a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum CheckpointTarget {
     /// A number of the list (1 is the newest), an id or its beginning, or a name.
     Text(String),
     Id(CheckpointId),
@@ -110,7 +110,7 @@ pub enum Target {
 
 /// Options of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct CheckpointChoice {
     /// Absolute paths to restore; everything, if empty.
     pub paths: Vec<PathBuf>,
     /// Whether to write inside an existing `.git` too.
@@ -120,7 +120,7 @@ pub struct Choice {
 
 /// Restore plan.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct ProjectPlan {
     pub project: PathBuf,
     pub restore: nono_history::Plan,
     /// Turns that would be undone, oldest first.
@@ -131,7 +131,7 @@ pub struct Plan {
 
 /// Result of a restore.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ProjectOutcome {
     pub project: PathBuf,
     pub checkpoint: Checkpoint,
     pub turns_undone: Vec<String>,
@@ -156,7 +156,7 @@ pub struct ProjectStatus {
 
 /// Status of all projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct StatusReport {
     pub enabled: bool,
     #[serde(with = "nono_sys::path_serde")]
     pub base: PathBuf,
@@ -286,7 +286,7 @@ impl CheckpointManager {
 
 /// Note to an agent about a restore by the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct RestoreNote {
     #[serde(with = "nono_sys::path_serde")]
     pub project: PathBuf,
     pub checkpoint: CheckpointId,

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
 use crate::host::Host;
-use crate::place::Place;
+use crate::project_path::ProjectPath;
 
 /// Names that make a folder a project.
 pub const MARKERS: [&str; 24] = [
@@ -132,7 +132,7 @@ pub struct Project {
     pub last_touch: String,
     /// Location at which it was seen last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub place: Option<ProjectPath>,
 }
 
 impl Project {
@@ -183,7 +183,7 @@ impl Project {
         Some(Project {
             created_at: time(record.snapshots.first()),
             last_touch: time(record.snapshots.last()),
-            place: Place::of(&workdir),
+            place: ProjectPath::of(&workdir),
             workdir,
         })
     }

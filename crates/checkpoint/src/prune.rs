@@ -22,11 +22,11 @@ use crate::history::{Checkpoint, CheckpointId, History};
 use crate::legacy::Legacy;
 use crate::manager::open::{Bounds, Open};
 use crate::manager::{CheckpointManager, Pruned, Retention};
-use crate::marks::Marks;
+use crate::pending_calls::PendingCalls;
 use crate::project::{Project, projects_dir};
-use crate::restores::Log;
+use crate::quota::{FreeingGoal, choose, going};
+use crate::restores::ProjectRestores;
 use crate::retention::excess;
-use crate::room::{Reach, choose, going};
 use crate::usage::bytes;
 
 /// Lock file in `projects/`, held during a sweep.
@@ -127,7 +127,7 @@ impl CheckpointManager {
             return Ok(Pruned::default());
         }
         let _one = if dry_run { None } else { self.sweeping(true)? };
-        self.sweep(retention, &Clock::asked(), dry_run, Reach::Far)
+        self.sweep(retention, &Clock::asked(), dry_run, FreeingGoal::Far)
     }
 
     /// Sweeps automatically; `None` if it is not due, or if another process sweeps. A folder may have been deleted by
@@ -143,7 +143,7 @@ impl CheckpointManager {
             return Ok(None);
         }
         let clock = Clock { now, last_sweep: last_sweep(&marker, now), orphans_since: DAY };
-        let pruned = self.sweep(&self.retention(), &clock, false, Reach::OrNothing)?;
+        let pruned = self.sweep(&self.retention(), &clock, false, FreeingGoal::OrNothing)?;
         let text = format!("{}\n", time::now_iso());
         file::replace(&marker, text.as_bytes(), Sync::No).map_err(CheckpointError::io(&marker))?;
         Ok(Some(pruned))
@@ -160,7 +160,7 @@ impl CheckpointManager {
         if self.usage().count()? <= retention.max_bytes {
             return Ok(None);
         }
-        self.sweep(&retention, &Clock::asked(), false, Reach::OrNothing).map(Some)
+        self.sweep(&retention, &Clock::asked(), false, FreeingGoal::OrNothing).map(Some)
     }
 
     fn has_something(&self) -> Result<bool, CheckpointError> {
@@ -185,7 +185,7 @@ impl CheckpointManager {
         retention: &Retention,
         clock: &Clock,
         dry_run: bool,
-        reach: Reach,
+        reach: FreeingGoal,
     ) -> Result<Pruned, CheckpointError> {
         let mut pruned = Pruned::default();
         if !dry_run {
@@ -247,7 +247,7 @@ impl CheckpointManager {
     }
 
     /// Adds removals until everything fits, and returns the size that would be left.
-    fn by_size(&self, sweep: &mut Sweep, max: u64, reach: Reach) -> Result<u64, CheckpointError> {
+    fn by_size(&self, sweep: &mut Sweep, max: u64, reach: FreeingGoal) -> Result<u64, CheckpointError> {
         let left = self.left(sweep)?;
         if max == 0 || left <= max || !self.store_dir().is_dir() {
             return Ok(left);
@@ -383,7 +383,7 @@ pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
 
 /// Safety snapshots of all restores but the last.
 pub(crate) fn superseded(dir: &Path) -> Vec<SnapshotId> {
-    Log::load(dir).unwrap_or_default().superseded()
+    ProjectRestores::load(dir).unwrap_or_default().superseded()
 }
 
 fn note(pruned: &mut Pruned, losses: &Losses, removed: Vec<Checkpoint>) {
@@ -427,13 +427,13 @@ impl Open {
         self.history.forget_turns();
         self.save_history()?;
         // Marks of removed turns are not needed any more.
-        Marks::load(&self.folder)?.drop_old(&self.folder, &mut self.manager, &self.history)?;
+        PendingCalls::load(&self.folder)?.drop_old(&self.folder, &mut self.manager, &self.history)?;
         Ok(gone)
     }
 
     /// Drops all restores but the last, which can no longer be undone. Returns whether anything was removed.
     fn forget_restores(&mut self) -> Result<bool, CheckpointError> {
-        let mut log = Log::load_or_begin(&self.folder.dir)?;
+        let mut log = ProjectRestores::load_or_begin(&self.folder.dir)?;
         let gone = log.superseded();
         if gone.is_empty() {
             return Ok(false);

@@ -9,7 +9,7 @@ use crate::json;
 use crate::manager::CheckpointManager;
 use crate::manager::open::Bounds;
 use crate::project::{PROJECT, Project};
-use crate::restores::Log;
+use crate::restores::ProjectRestores;
 
 /// Result or preview of a repair.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl CheckpointManager {
         // Opening a project repairs it.
         if let Some(folder) = Folder::at(dir)? {
             let open = self.open_folder(folder, Bounds::None)?;
-            Log::load_or_begin(&open.folder.dir)?;
+            ProjectRestores::load_or_begin(&open.folder.dir)?;
             return Ok(());
         }
         // The project cannot be read at all.
@@ -68,5 +68,5 @@ fn damaged_files(dir: &Path) -> Vec<PathBuf> {
     };
     let project = json::load::<Project>(&dir.join(PROJECT)).err().and_then(damaged);
     let history = History::load(dir).err().and_then(damaged);
-    [project, history, Log::damage(dir)].into_iter().flatten().collect()
+    [project, history, ProjectRestores::damage(dir)].into_iter().flatten().collect()
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, TurnLink};
-use crate::marks::Their;
 use crate::origin::Origin;
+use crate::pending_calls::Their;
 
 /// Number of restores that can be undone; older ones are dropped with their safety snapshots.
 pub(crate) const RESTORES: usize = 10;
 
 /// Log of a project's restores.
-pub(crate) type Log = nono_history::Log<Details>;
+pub(crate) type ProjectRestores = nono_history::RestoreHistory<Details>;
 pub(crate) type Restore = nono_history::Restore<Details>;
 pub(crate) type Under = nono_history::Under<Details>;
 

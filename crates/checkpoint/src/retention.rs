@@ -1,6 +1,6 @@
 //! Choice of the checkpoints of a project to remove, so that at most a given number stays. Pure.
 
-use nono_history::retention::{self, Entry, Keep};
+use nono_history::retention::{self, Keep, RetentionCandidate};
 use nono_sys::time;
 
 use crate::history::{Checkpoint, CheckpointId};
@@ -10,8 +10,10 @@ use crate::history::{Checkpoint, CheckpointId};
 pub fn excess(checkpoints: &[Checkpoint], max: u32) -> Vec<CheckpointId> {
     let max = usize::try_from(max).unwrap_or(usize::MAX).max(1);
     let free: Vec<&Checkpoint> = checkpoints.iter().filter(|one| !one.is_kept()).collect();
-    let entries: Vec<Entry<'_>> =
-        free.iter().map(|one| Entry { at: moment(one), run: one.origin.run.as_deref() }).collect();
+    let entries: Vec<RetentionCandidate<'_>> = free
+        .iter()
+        .map(|one| RetentionCandidate { at: moment(one), run: one.origin.run.as_deref() })
+        .collect();
     let gone = retention::excess(&entries, max, Keep::Spread);
     gone.into_iter().filter_map(|place| free.get(place)).map(|one| one.id.clone()).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::error::CheckpointError;
 use crate::history::{DAMAGED, History};
-use crate::manager::{CheckpointManager, ProjectStatus, Status};
+use crate::manager::{CheckpointManager, ProjectStatus, StatusReport};
 use crate::project::Project;
 use crate::unprotected;
 use crate::usage::{Usage, bytes};
@@ -13,11 +13,11 @@ impl CheckpointManager {
     }
 
     /// Status of all projects, with the last known size; without one, the size of everything in the store.
-    pub fn status(&self) -> Result<Status, CheckpointError> {
-        let mut status = Status {
+    pub fn status(&self) -> Result<StatusReport, CheckpointError> {
+        let mut status = StatusReport {
             enabled: self.config().enabled,
             base: self.host().state_dir.clone(),
-            ..Status::default()
+            ..StatusReport::default()
         };
         for dir in self.project_dirs()? {
             if dir.join(DAMAGED).exists() {

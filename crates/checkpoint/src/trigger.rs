@@ -22,7 +22,7 @@ use crate::project;
 
 /// A tool call that an agent is about to make, independent of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum ToolCall {
     /// Writes these files (absolute, or relative to the working directory).
     Files { tool: String, paths: Vec<PathBuf> },
     /// A line for a shell.
@@ -33,13 +33,13 @@ pub enum Call {
     Other { tool: String },
 }
 
-impl Call {
+impl ToolCall {
     pub fn tool(&self) -> &str {
         match self {
-            Call::Files { tool, .. }
-            | Call::Shell { tool, .. }
-            | Call::Reads { tool, .. }
-            | Call::Other { tool } => tool,
+            ToolCall::Files { tool, .. }
+            | ToolCall::Shell { tool, .. }
+            | ToolCall::Reads { tool, .. }
+            | ToolCall::Other { tool } => tool,
         }
     }
 }
@@ -61,11 +61,11 @@ pub enum Judgement {
 pub const TARGETS: usize = 64;
 
 /// Judges a call made in `cwd`. `home` is what `~` means.
-pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
+pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
     let targets = match call {
-        Call::Reads { .. } => return Judgement::Harmless,
-        Call::Other { .. } => Vec::new(),
-        Call::Files { paths, .. } => {
+        ToolCall::Reads { .. } => return Judgement::Harmless,
+        ToolCall::Other { .. } => Vec::new(),
+        ToolCall::Files { paths, .. } => {
             let mut targets: Vec<PathBuf> = Vec::new();
             for path in paths.iter().take(TARGETS) {
                 let path = tilde(path, home).unwrap_or_else(|| cwd.join(path));
@@ -75,7 +75,7 @@ pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
             }
             targets
         }
-        Call::Shell { command, .. } => {
+        ToolCall::Shell { command, .. } => {
             let mut found = places::find(command, cwd, home);
             if found.only_reads {
                 return Judgement::Harmless;
@@ -92,11 +92,13 @@ pub fn judge(call: &Call, cwd: &Path, home: &Path) -> Judgement {
 
 /// Whether a call removes nono's own history or hooks, by which its effects could be undone. A help against mistakes and no
 /// boundary: a script can hide it.
-pub fn forgets(call: &Call, cwd: &Path, home: &Path) -> bool {
+pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
     match call {
         // Most lines do not name nono, and need not be split for this.
-        Call::Shell { command, .. } => forgets::names_it(command) && places::find(command, cwd, home).forgets,
-        Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => false,
+        ToolCall::Shell { command, .. } => {
+            forgets::names_it(command) && places::find(command, cwd, home).forgets
+        }
+        ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => false,
     }
 }
 
@@ -106,13 +108,13 @@ fn tilde(path: &Path, home: &Path) -> Option<PathBuf> {
 }
 
 /// Label of the checkpoint before a call, in one short line.
-pub fn reason(call: &Call) -> String {
+pub fn reason(call: &ToolCall) -> String {
     const COMMAND: usize = 60;
     let tool = one_line(call.tool(), 40);
     let tool = if tool.is_empty() { "tool" } else { tool.as_str() };
     match call {
-        Call::Shell { command, .. } => format!("before {tool}: {}", one_line(command, COMMAND)),
-        Call::Files { .. } | Call::Reads { .. } | Call::Other { .. } => format!("before {tool}"),
+        ToolCall::Shell { command, .. } => format!("before {tool}: {}", one_line(command, COMMAND)),
+        ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => format!("before {tool}"),
     }
 }
 

@@ -17,7 +17,7 @@ const BESIDE: [&str; 2] = ["rollbacks", "projects"];
 
 /// Disk usage of checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct SpaceUsed {
     pub bytes: u64,
     /// Whether the size is exact: nothing was written since it was counted.
     pub exact: bool,
@@ -51,12 +51,12 @@ impl Usage {
     }
 
     /// Last known size, without counting; `None` if there is none.
-    pub fn known(&self) -> Option<Taken> {
+    pub fn known(&self) -> Option<SpaceUsed> {
         if !self.store.is_dir() {
             return None;
         }
         let balance = Store::open(&self.store).ok()?.balance().ok()??;
-        Some(Taken { bytes: balance.checkpoints, exact: balance.checkpoints_exact })
+        Some(SpaceUsed { bytes: balance.checkpoints, exact: balance.checkpoints_exact })
     }
 
     /// Counts exactly what only checkpoints reference in the store, and their own folders. Waits for no writer.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::store::{Key, Store};
+use nono_snapshot::store::{ObjectKey, Store};
 use nono_snapshot::{CaptureError, Checks, Observer, SnapshotError, SnapshotId};
 
 use crate::error::CheckpointError;
@@ -15,7 +15,7 @@ use crate::manager::open::Bounds;
 
 /// Result of a verification.
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct ProjectVerified {
     pub projects: u64,
     pub checkpoints: u64,
     pub objects: u64,
@@ -35,7 +35,7 @@ pub struct Lost {
     pub paths: Vec<PathBuf>,
 }
 
-impl Verified {
+impl ProjectVerified {
     pub fn is_clean(&self) -> bool {
         self.lost.is_empty() && self.problems.is_empty()
     }
@@ -43,7 +43,7 @@ impl Verified {
 
 impl CheckpointManager {
     /// Verifies the store, and the project of this path; without a path, all projects.
-    pub fn verify(&self, dir: Option<&Path>) -> Result<Verified, CheckpointError> {
+    pub fn verify(&self, dir: Option<&Path>) -> Result<ProjectVerified, CheckpointError> {
         let dirs = match dir {
             None => self.project_dirs()?,
             Some(dir) => {
@@ -55,7 +55,7 @@ impl CheckpointManager {
                 vec![folder]
             }
         };
-        let mut verified = Verified::default();
+        let mut verified = ProjectVerified::default();
         let mut damaged = HashSet::new();
         let mut checks = Checks::default();
         if self.store_dir().is_dir() {
@@ -89,9 +89,9 @@ impl CheckpointManager {
     fn verify_project(
         &self,
         dir: &Path,
-        damaged: &HashSet<Key>,
+        damaged: &HashSet<ObjectKey>,
         checks: &mut Checks,
-        verified: &mut Verified,
+        verified: &mut ProjectVerified,
     ) -> Result<(), CheckpointError> {
         let Some(folder) = Folder::at(dir)? else { return Ok(()) };
         let open = self.open_folder(folder, Bounds::None)?;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{World, origin, text};
-use nono_checkpoint::{Choice, Conflicts, Ensured};
+use nono_checkpoint::{CheckpointChoice, Conflicts, Ensured};
 use nono_snapshot::failpoint;
 
 const SCENARIO: &str = "NONO_FAULTS_SCENARIO";
@@ -36,20 +36,20 @@ fn entry() {
             assert!(matches!(ensured, Ensured::Taken { .. }), "{ensured:?}");
         }
         "left" => manager.agent_left(&world.tree, &origin).unwrap(),
-        "restore" => drop(manager.restore(&world.tree, &text("1"), &Choice::default()).unwrap()),
+        "restore" => drop(manager.restore(&world.tree, &text("1"), &CheckpointChoice::default()).unwrap()),
         "merge" => {
             let conflicts = Conflicts::Merge { markers: false };
-            let choice = Choice { conflicts, ..Choice::default() };
+            let choice = CheckpointChoice { conflicts, ..CheckpointChoice::default() };
             drop(manager.restore(&world.tree, &text("1"), &choice).unwrap());
         }
         "force" => {
-            let choice = Choice { conflicts: Conflicts::Force, ..Choice::default() };
+            let choice = CheckpointChoice { conflicts: Conflicts::Force, ..CheckpointChoice::default() };
             drop(manager.restore(&world.tree, &text("1"), &choice).unwrap());
         }
         "undo" => drop(manager.undo(&world.tree).unwrap()),
         "turn" => {
             let turn = manager.find_turn(&world.tree, "t1").unwrap();
-            drop(manager.undo_turn(&world.tree, &turn, &Choice::default()).unwrap());
+            drop(manager.undo_turn(&world.tree, &turn, &CheckpointChoice::default()).unwrap());
         }
         other => panic!("no such operation: {other}"),
     }
@@ -104,7 +104,7 @@ fn a_first_checkpoint() {
         assert!(matches!(ensured, Ensured::Taken { .. }), "at {at}: {ensured:?}");
         let list = world.manager().list(&world.tree).unwrap();
         assert!(list.len() <= 2, "{list:?}");
-        world.manager().restore(&world.tree, &text("1"), &Choice::default()).unwrap();
+        world.manager().restore(&world.tree, &text("1"), &CheckpointChoice::default()).unwrap();
         assert_eq!(world.read("a"), "2");
     });
 }
@@ -137,7 +137,11 @@ fn a_next_checkpoint() {
         assert_eq!(after.len(), 3, "at {at}");
         assert!(after.ends_with(&before), "at {at}: {after:?} {before:?}");
         assert_eq!(
-            world.manager().find(&world.tree, &nono_checkpoint::Target::Turn("t2".into())).unwrap().id,
+            world
+                .manager()
+                .find(&world.tree, &nono_checkpoint::CheckpointTarget::Turn("t2".into()))
+                .unwrap()
+                .id,
             after[0]
         );
         // What a person changed before is a person's still.
@@ -271,7 +275,7 @@ fn a_turn_that_is_taken_back() {
         let whole = first == "1\n" && second == "1\n";
         assert!(!turn.undone || whole, "at {at}: said to be undone: {first:?} {second:?}");
         // Whatever was left is done now, and all of it can be taken back.
-        world.manager().undo_turn(&world.tree, &turn, &Choice::default()).unwrap();
+        world.manager().undo_turn(&world.tree, &turn, &CheckpointChoice::default()).unwrap();
         assert_eq!(present(world), ["1\n", "1\n", "2\n", "2\n"], "at {at}");
         while world.manager().undo(&world.tree).is_ok() {}
         assert_eq!(present(world), ["2\n"; 4], "at {at}");

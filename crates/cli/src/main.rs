@@ -1,9 +1,8 @@
 //! The `nono` command line: arguments in, messages and exit codes out. All logic is in crate `nono`.
 
 mod age;
+mod approver;
 mod args;
-mod ask;
-mod asking;
 mod commands;
 mod failure;
 mod faults;
@@ -12,6 +11,7 @@ mod message;
 mod pager;
 mod paint;
 mod progress;
+mod prompt;
 mod review;
 mod syntax;
 mod units;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match args.first() {
-        Some(first) if first == asking::HELPER => return conclude(commands::webhook::serve()),
+        Some(first) if first == approver::HELPER => return conclude(commands::webhook::serve()),
         Some(first) if first == commands::upkeep::UPKEEP => {
             return conclude(commands::upkeep::upkeep(&args[1..]));
         }

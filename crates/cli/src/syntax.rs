@@ -44,7 +44,7 @@ pub(crate) type Tints = Vec<(usize, Tint)>;
 
 /// Side of a diff that a line belongs to; both sides are parsed in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum DiffSide {
     Old,
     New,
     Both,
@@ -56,7 +56,7 @@ pub(crate) struct Job<K> {
     pub(crate) key: K,
     /// Name of the file. It, or the first line, decides the language.
     pub(crate) name: String,
-    pub(crate) lines: Vec<(Side, String)>,
+    pub(crate) lines: Vec<(DiffSide, String)>,
 }
 
 /// Handle of the colouring thread, which starts with the first job.
@@ -142,16 +142,16 @@ impl Grammars {
     }
 
     /// Colours lines; no pieces if the language is unknown.
-    pub(crate) fn colour(&self, name: &str, lines: &[(Side, String)]) -> Vec<Tints> {
+    pub(crate) fn colour(&self, name: &str, lines: &[(DiffSide, String)]) -> Vec<Tints> {
         let first = lines.first().map_or("", |(_, line)| line);
         let Some(syntax) = self.find(name, first) else { return vec![Tints::new(); lines.len()] };
         let highlighter = Highlighter::new(&self.theme);
         let mut old = Parser::new(syntax, &highlighter);
         let mut new = Parser::new(syntax, &highlighter);
-        let mut colour = |side: Side, line: &str| match side {
-            Side::Old => old.line(line, &self.syntaxes, &highlighter),
-            Side::New => new.line(line, &self.syntaxes, &highlighter),
-            Side::Both => {
+        let mut colour = |side: DiffSide, line: &str| match side {
+            DiffSide::Old => old.line(line, &self.syntaxes, &highlighter),
+            DiffSide::New => new.line(line, &self.syntaxes, &highlighter),
+            DiffSide::Both => {
                 old.line(line, &self.syntaxes, &highlighter);
                 new.line(line, &self.syntaxes, &highlighter)
             }
@@ -207,10 +207,10 @@ fn theme() -> Theme {
 mod tests {
     use super::*;
 
-    fn words(name: &str, lines: &[(Side, &str)]) -> Vec<Vec<(String, Tint)>> {
+    fn words(name: &str, lines: &[(DiffSide, &str)]) -> Vec<Vec<(String, Tint)>> {
         let lines: Vec<_> = lines.iter().map(|(side, line)| (*side, (*line).to_owned())).collect();
         let tints = Grammars::load().colour(name, &lines);
-        let cut = |(tints, (_, line)): (Tints, &(Side, String))| {
+        let cut = |(tints, (_, line)): (Tints, &(DiffSide, String))| {
             let mut at = 0;
             let word = |(length, tint): (usize, Tint)| {
                 at += length;
@@ -227,8 +227,10 @@ mod tests {
 
     #[test]
     fn words_are_told_apart() {
-        let lines =
-            words("main.rs", &[(Side::Both, "fn main() { let x = 17; } // so"), (Side::New, "\"a\"")]);
+        let lines = words(
+            "main.rs",
+            &[(DiffSide::Both, "fn main() { let x = 17; } // so"), (DiffSide::New, "\"a\"")],
+        );
         has(&lines[0], "main", Tint::Name);
         has(&lines[0], "17", Tint::Constant);
         has(&lines[0], "so", Tint::Comment);
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_side_goes_on_where_it_was() {
-        let lines = [(Side::Old, "/* open"), (Side::Old, "in it"), (Side::New, "let y = 1;")];
+        let lines = [(DiffSide::Old, "/* open"), (DiffSide::Old, "in it"), (DiffSide::New, "let y = 1;")];
         let lines = words("a.rs", &lines);
         has(&lines[1], "in it", Tint::Comment);
         has(&lines[2], "1", Tint::Constant);
@@ -245,8 +247,8 @@ mod tests {
 
     #[test]
     fn what_has_no_language_stays_plain() {
-        assert_eq!(words("notes.unknown", &[(Side::Both, "let x = 1;")]), [[]]);
+        assert_eq!(words("notes.unknown", &[(DiffSide::Both, "let x = 1;")]), [[]]);
         let long = "x".repeat(LONG_LINE + 1);
-        assert_eq!(words("a.rs", &[(Side::Both, &long)]), [[]]);
+        assert_eq!(words("a.rs", &[(DiffSide::Both, &long)]), [[]]);
     }
 }

@@ -16,12 +16,12 @@ use nono_snapshot::{
     Change, ChangeType, ContentHash, RestoreOptions, SnapshotError, SnapshotId, SnapshotManager,
 };
 
-use crate::choice::{Choice, Conflicts, Edit, Rule};
 use crate::error::HistoryError;
-use crate::log::{Log, Scope};
+use crate::log::{RestoreHistory, Scope};
 use crate::outcome::{Merge, tidy};
 use crate::repositories::file;
 use crate::restore::History;
+use crate::selection::{Conflicts, Edit, OwnerRules, SnapshotChoice};
 
 /// Largest file that is merged.
 const MERGED: u64 = 8 << 20;
@@ -47,8 +47,8 @@ type Written = HashSet<(PathBuf, ContentHash)>;
 
 /// Input of the resolution.
 struct Present<'a> {
-    choice: &'a Choice,
-    rule: &'a Rule,
+    choice: &'a SnapshotChoice,
+    rule: &'a OwnerRules,
     /// Differences of paths from the target now, whatever process made them.
     changes: HashMap<PathBuf, Change>,
     written: Written,
@@ -58,9 +58,9 @@ impl History<'_> {
     /// Decide about all paths skipped because others changed them, and about the edits of a choice.
     pub(crate) fn resolve<D>(
         &mut self,
-        choice: &Choice,
-        rule: &Rule,
-        log: &Log<D>,
+        choice: &SnapshotChoice,
+        rule: &OwnerRules,
+        log: &RestoreHistory<D>,
         except: &[PathBuf],
         mut skipped: Vec<Skipped>,
     ) -> Result<Resolved, HistoryError> {
@@ -181,7 +181,7 @@ impl History<'_> {
 }
 
 /// Contents that restores wrote when hunks were reverted.
-fn written<D>(log: &Log<D>) -> Written {
+fn written<D>(log: &RestoreHistory<D>) -> Written {
     let scopes = log.restores.iter().flat_map(|restore| &restore.steps).map(|step| &step.scope);
     scopes.flat_map(|scope| scope.paths.iter().cloned().zip(scope.contents.iter().copied())).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) fn same_entries(a: &[u8], b: &[u8]) -> bool {
 
 /// Compare two indexes; None if one of them is not understood.
 fn compare(a: &[u8], b: &[u8], id_len: usize) -> Option<bool> {
-    let (mut a, mut b) = (Index::open(a, id_len)?, Index::open(b, id_len)?);
+    let (mut a, mut b) = (GitIndex::open(a, id_len)?, GitIndex::open(b, id_len)?);
     if a.left != b.left {
         return Some(false);
     }
@@ -37,7 +37,7 @@ fn compare(a: &[u8], b: &[u8], id_len: usize) -> Option<bool> {
 
 /// Relevant fields of an entry, besides its path.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry<'a> {
+struct GitIndexEntry<'a> {
     mode: &'a [u8],
     id: &'a [u8],
     /// Flags, including the stage.
@@ -45,7 +45,7 @@ struct Entry<'a> {
     extended: u16,
 }
 
-struct Index<'a> {
+struct GitIndex<'a> {
     rest: &'a [u8],
     id_len: usize,
     version: u32,
@@ -57,17 +57,17 @@ struct Index<'a> {
     room: usize,
 }
 
-impl<'a> Index<'a> {
-    fn open(bytes: &'a [u8], id_len: usize) -> Option<Index<'a>> {
+impl<'a> GitIndex<'a> {
+    fn open(bytes: &'a [u8], id_len: usize) -> Option<GitIndex<'a>> {
         let room = bytes.len().saturating_mul(8);
-        let mut index = Index { rest: bytes, id_len, version: 0, left: 0, path: Vec::new(), room };
+        let mut index = GitIndex { rest: bytes, id_len, version: 0, left: 0, path: Vec::new(), room };
         let known = index.take(4)? == b"DIRC";
         index.version = index.number()?;
         index.left = index.number()?;
         (known && (2..=4).contains(&index.version)).then_some(index)
     }
 
-    fn entry(&mut self) -> Option<Entry<'a>> {
+    fn entry(&mut self) -> Option<GitIndexEntry<'a>> {
         let start = self.rest.len();
         // Two times, device, inode; then, after the mode, owner, group and size.
         self.take(24)?;
@@ -82,7 +82,7 @@ impl<'a> Index<'a> {
         self.next_path(start, usize::from(flags & LENGTH))?;
         self.left -= 1;
         // The flags for path length and extended flags are left out.
-        Some(Entry { mode, id, flags: flags & (ASSUME_VALID | STAGE), extended })
+        Some(GitIndexEntry { mode, id, flags: flags & (ASSUME_VALID | STAGE), extended })
     }
 
     fn next_path(&mut self, start: usize, length: usize) -> Option<()> {

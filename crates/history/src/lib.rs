@@ -6,26 +6,26 @@
 //! details of a [`log::Restore`] are the owner's own. Retention is common, too: [`retention`] by number, [`room`] by
 //! size, [`removal`] of an owner. Nothing here prints or prompts: a [`Plan`] and a [`Done`] are values.
 
-mod choice;
 mod conflicts;
 mod error;
 mod git_index;
 pub mod lock;
 pub mod log;
 mod outcome;
+pub mod quota;
 pub mod removal;
 mod repositories;
 mod restore;
 pub mod retention;
-pub mod room;
+mod selection;
 pub mod sequence;
 mod undo;
 
-pub use choice::{Choice, Conflicts, Edit, Labels, Repositories, Rule, refuse_parts};
 pub use conflicts::content_at;
 pub use error::HistoryError;
-pub use log::{Log, Restore, Scope};
+pub use log::{Restore, RestoreHistory, Scope};
 pub use outcome::{Done, Later, Merge, Plan};
 pub use repositories::git_of;
 pub use restore::{Begin, History, JOURNAL, Prepared, Under};
+pub use selection::{Conflicts, Edit, Labels, OwnerRules, Repositories, SnapshotChoice, refuse_parts};
 pub use undo::Recovered;

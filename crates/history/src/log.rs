@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::paths;
-use nono_snapshot::session::{Record, RecordedId, aside};
+use nono_snapshot::session::{RecordedId, SnapshotList, aside};
 use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ const FORMAT: u32 = 1;
 
 /// All restores of one owner, oldest first. `D`: details that the owner stores with each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Log<D> {
+pub struct RestoreHistory<D> {
     format: u32,
     pub restores: Vec<Restore<D>>,
     checksum: String,
@@ -40,7 +40,7 @@ pub struct Restore<D> {
     pub sequence: Option<u64>,
     /// Requested snapshot.
     pub target: SnapshotId,
-    pub steps: Vec<Step>,
+    pub steps: Vec<RestoreStep>,
     /// Step in progress; moved to `steps` when it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -62,7 +62,7 @@ fn none<D>() -> Option<D> {
 
 /// One restore or edit of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RestoreStep {
     pub target: SnapshotId,
     pub safety: SnapshotId,
     #[serde(flatten)]
@@ -92,25 +92,25 @@ pub struct Pending {
     pub recorded: usize,
 }
 
-impl<D> Default for Log<D> {
-    fn default() -> Log<D> {
-        Log { format: FORMAT, restores: Vec::new(), checksum: String::new() }
+impl<D> Default for RestoreHistory<D> {
+    fn default() -> RestoreHistory<D> {
+        RestoreHistory { format: FORMAT, restores: Vec::new(), checksum: String::new() }
     }
 }
 
-impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
+impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     /// Read the log. A damaged file counts as empty: what differs from the owner's last state is then a conflict, and
     /// kept.
-    pub fn load(dir: &Path) -> Result<Log<D>, HistoryError> {
-        match Log::read(dir) {
-            Err(HistoryError::Damaged { .. }) => Ok(Log::default()),
+    pub fn load(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
+        match RestoreHistory::read(dir) {
+            Err(HistoryError::Damaged { .. }) => Ok(RestoreHistory::default()),
             other => other,
         }
     }
 
     /// Read the log to add to it; a damaged file is set aside. The caller holds the owner's lock.
-    pub fn load_or_begin(dir: &Path) -> Result<Log<D>, HistoryError> {
-        match Log::read(dir) {
+    pub fn load_or_begin(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
+        match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => {
                 match std::fs::rename(&path, aside(&path)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -118,7 +118,7 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
                     }
                     _ => {}
                 }
-                Ok(Log::default())
+                Ok(RestoreHistory::default())
             }
             other => other,
         }
@@ -126,20 +126,20 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
 
     /// Path of the file, if it is damaged.
     pub fn damage(dir: &Path) -> Option<PathBuf> {
-        match Log::<D>::read(dir) {
+        match RestoreHistory::<D>::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => Some(path),
             _ => None,
         }
     }
 
     /// Read the log; damage is an error.
-    pub fn read(dir: &Path) -> Result<Log<D>, HistoryError> {
+    pub fn read(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         let path = dir.join(FILE);
         let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Log::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RestoreHistory::default()),
             other => other.map_err(HistoryError::io(&path))?,
         };
-        let log: Log<D> =
+        let log: RestoreHistory<D> =
             serde_json::from_slice(&bytes).map_err(|error| HistoryError::damaged(&path, error))?;
         if log.format != FORMAT {
             return Err(HistoryError::Format { path, format: log.format });
@@ -151,7 +151,7 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut log = Log { checksum: String::new(), ..self.clone() };
+        let mut log = RestoreHistory { checksum: String::new(), ..self.clone() };
         log.checksum = content_hash(&serde_json::to_vec(&log)?).hex();
         let mut bytes = serde_json::to_vec_pretty(&log)?;
         bytes.push(b'\n');
@@ -169,7 +169,7 @@ impl<D: Clone + Serialize + DeserializeOwned> Log<D> {
     }
 }
 
-impl<D> Log<D> {
+impl<D> RestoreHistory<D> {
     /// New restore. `prefix` precedes its number and makes its id unique among all owners.
     pub(crate) fn begin(&self, prefix: &str, target: SnapshotId) -> Restore<D> {
         let next = self.restores.iter().filter_map(Restore::number).max().map_or(1, |last| last + 1);
@@ -216,7 +216,7 @@ impl<D> Log<D> {
         };
         let restores = self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());
         let mut brought = restores.filter(|restore| {
-            let brought = |step: &Step| step.target == first && covers(&step.scope);
+            let brought = |step: &RestoreStep| step.target == first && covers(&step.scope);
             restore.steps.iter().any(brought) && !self.is_undone(&restore.id)
         });
         brought.next_back()
@@ -267,7 +267,7 @@ impl<D> Log<D> {
 impl<D> Restore<D> {
     /// Move the pending step to the completed ones. After a kill its safety snapshot is the first one recorded since it
     /// began; if there is none, nothing was changed.
-    pub(crate) fn settle(&mut self, record: &Record) {
+    pub(crate) fn settle(&mut self, record: &SnapshotList) {
         self.steps.extend(self.pending.take().and_then(|pending| pending.finished(record)));
     }
 
@@ -288,7 +288,7 @@ impl<D> Restore<D> {
 
     /// Files that were merged.
     pub fn merged(&self) -> impl Iterator<Item = &PathBuf> {
-        let is_merge = |step: &&Step| is_edit(&step.target) && step.scope.contents.is_empty();
+        let is_merge = |step: &&RestoreStep| is_edit(&step.target) && step.scope.contents.is_empty();
         self.steps.iter().filter(is_merge).flat_map(|step| &step.scope.paths)
     }
 
@@ -313,7 +313,7 @@ impl Scope {
     }
 }
 
-impl Step {
+impl RestoreStep {
     /// Scope without that of later steps of the same restore: those are undone before it, and it had not changed them.
     pub(crate) fn scope_without(&self, later: &[PathBuf]) -> Scope {
         let mut except = self.scope.except.clone();
@@ -324,7 +324,7 @@ impl Step {
 
 impl Pending {
     /// Completed step, with the snapshots recorded for it.
-    fn finished(self, record: &Record) -> Option<Step> {
+    fn finished(self, record: &SnapshotList) -> Option<RestoreStep> {
         let new = record.snapshots.iter().skip(self.recorded).filter_map(|recorded| match &recorded.id {
             RecordedId::Safety(id) => Some(id),
             RecordedId::Number(_) => None,
@@ -332,6 +332,6 @@ impl Pending {
         let (safety, others): (Vec<&String>, Vec<&String>) = new.partition(|id| id.starts_with("safety-"));
         let safety = SnapshotId::Safety((*safety.first()?).clone());
         let edit = || others.first().map(|id| SnapshotId::Safety((*id).clone()));
-        Some(Step { target: self.target.or_else(edit)?, safety, scope: self.scope })
+        Some(RestoreStep { target: self.target.or_else(edit)?, safety, scope: self.scope })
     }
 }

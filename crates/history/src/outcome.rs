@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono_snapshot::restore::{Failed, RestoreError, RestorePlan, Skipped, Why};
+use nono_snapshot::restore::{FailedPath, RestoreError, RestorePlan, Skipped, Why};
 use nono_snapshot::{Changes, Lost, Restored};
 use serde::Serialize;
 
@@ -135,7 +135,7 @@ impl Done {
         self.changes.extend(outcome.changes);
         self.kept.extend(outcome.skipped);
         add_lost(&mut self.lost, &outcome.lost);
-        let is_left = |failed: &Failed| !matches!(failed.error, RestoreError::Owner { .. });
+        let is_left = |failed: &FailedPath| !matches!(failed.error, RestoreError::Owner { .. });
         self.failed_for_now |= outcome.failed.iter().any(is_left);
         let failed = outcome.failed.into_iter().map(|failed| (failed.path, plain(&failed.error.to_string())));
         self.failed.extend(failed);

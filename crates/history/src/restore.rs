@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::restore::{ActionKind, RestorePlan, Skipped, Why};
-use nono_snapshot::session::Record;
+use nono_snapshot::session::SnapshotList;
 use nono_snapshot::{RestoreOptions, Restored, SnapshotError, SnapshotId, SnapshotManager};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::choice::{Choice, Conflicts, Edit, Repositories, Rule};
 use crate::conflicts::Resolved;
 use crate::error::HistoryError;
-use crate::log::{Log, Pending, Restore, Scope};
+use crate::log::{Pending, Restore, RestoreHistory, Scope};
 use crate::outcome::{Done, Plan, plain, tidy};
 use crate::repositories::git_of;
+use crate::selection::{Conflicts, Edit, OwnerRules, Repositories, SnapshotChoice};
 
 /// Journal of the engine in an owner's folder, while a restore is incomplete.
 pub const JOURNAL: &str = "restore.journal";
@@ -50,14 +50,19 @@ pub struct Begin<D> {
 #[derive(Debug)]
 #[must_use]
 pub struct Under<D> {
-    pub log: Log<D>,
+    pub log: RestoreHistory<D>,
     pub restore: Restore<D>,
     /// Whether anything was changed.
     pub(crate) changed: bool,
 }
 
 impl<D> Under<D> {
-    pub(crate) fn new(log: Log<D>, begin: Begin<D>, target: SnapshotId, undoes: Option<String>) -> Under<D> {
+    pub(crate) fn new(
+        log: RestoreHistory<D>,
+        begin: Begin<D>,
+        target: SnapshotId,
+        undoes: Option<String>,
+    ) -> Under<D> {
         let restore = log.begin(&begin.prefix, target);
         let restore = Restore { sequence: begin.sequence, details: begin.details, undoes, ..restore };
         Under { log, restore, changed: false }
@@ -74,7 +79,7 @@ impl<'a> History<'a> {
         History { dir, manager }
     }
 
-    pub(crate) fn record(&self) -> Result<Record, HistoryError> {
+    pub(crate) fn record(&self) -> Result<SnapshotList, HistoryError> {
         Ok(self.manager.session().record()?.unwrap_or_default())
     }
 
@@ -83,16 +88,20 @@ impl<'a> History<'a> {
     }
 
     /// Plan a restore; nothing is changed.
-    pub fn plan<D: Details>(&mut self, choice: &Choice, rule: &Rule) -> Result<Plan, HistoryError> {
+    pub fn plan<D: Details>(
+        &mut self,
+        choice: &SnapshotChoice,
+        rule: &OwnerRules,
+    ) -> Result<Plan, HistoryError> {
         self.plan_parts::<D>([(choice, rule)])
     }
 
     /// Plan a restore in parts that have no paths in common.
     pub fn plan_parts<'p, D: Details>(
         &mut self,
-        parts: impl IntoIterator<Item = (&'p Choice, &'p Rule)>,
+        parts: impl IntoIterator<Item = (&'p SnapshotChoice, &'p OwnerRules)>,
     ) -> Result<Plan, HistoryError> {
-        let log: Log<D> = Log::load(self.dir)?;
+        let log: RestoreHistory<D> = RestoreHistory::load(self.dir)?;
         let mut plan = Plan::default();
         for (choice, rule) in parts {
             let prepared = self.prepare(choice, rule)?;
@@ -118,7 +127,7 @@ impl<'a> History<'a> {
     }
 
     /// Determine what the rule excludes and what force overrides, before anything is changed.
-    pub fn prepare(&mut self, choice: &Choice, rule: &Rule) -> Result<Prepared, HistoryError> {
+    pub fn prepare(&mut self, choice: &SnapshotChoice, rule: &OwnerRules) -> Result<Prepared, HistoryError> {
         choice.refuse_parts()?;
         let force = choice.conflicts == Conflicts::Force;
         let options = choice.scope().options(rule.since.clone().unwrap_or_default(), force);
@@ -155,7 +164,7 @@ impl<'a> History<'a> {
     fn in_the_way(
         &self,
         target: &SnapshotId,
-        rule: &Rule,
+        rule: &OwnerRules,
         changed: &BTreeSet<PathBuf>,
     ) -> Result<Vec<PathBuf>, HistoryError> {
         let mut in_the_way = Vec::new();
@@ -185,8 +194,8 @@ impl<'a> History<'a> {
     /// Carry out a prepared restore. The caller holds the owner's lock and has completed an interrupted restore.
     pub fn restore<D: Details>(
         &mut self,
-        choice: &Choice,
-        rule: &Rule,
+        choice: &SnapshotChoice,
+        rule: &OwnerRules,
         prepared: Prepared,
         begin: Begin<D>,
     ) -> Result<(Under<D>, Done), HistoryError> {
@@ -201,7 +210,7 @@ impl<'a> History<'a> {
         begin: Begin<D>,
         target: SnapshotId,
     ) -> Result<(Under<D>, Done), HistoryError> {
-        let under = Under::new(Log::load_or_begin(self.dir)?, begin, target, None);
+        let under = Under::new(RestoreHistory::load_or_begin(self.dir)?, begin, target, None);
         Ok((under, Done::default()))
     }
 
@@ -210,8 +219,8 @@ impl<'a> History<'a> {
         &mut self,
         under: &mut Under<D>,
         done: &mut Done,
-        choice: &Choice,
-        rule: &Rule,
+        choice: &SnapshotChoice,
+        rule: &OwnerRules,
         prepared: Prepared,
     ) -> Result<(), HistoryError> {
         if done.interrupted {
@@ -244,7 +253,7 @@ impl<'a> History<'a> {
     fn settle_conflicts<D: Details>(
         &mut self,
         under: &mut Under<D>,
-        choice: &Choice,
+        choice: &SnapshotChoice,
         except: &[PathBuf],
         resolved: Resolved,
         done: &mut Done,

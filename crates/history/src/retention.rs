@@ -9,7 +9,7 @@ const DAY: u64 = 86_400;
 
 /// Entry that may be removed: a session or a checkpoint. Pinned and named ones are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct RetentionCandidate<'a> {
     /// Seconds since 1970.
     pub at: u64,
     /// Sandboxed run that requested it.
@@ -28,8 +28,8 @@ pub enum Keep {
 
 /// Indexes of the entries to remove from a history sorted from the oldest to the newest: by its own order, not by the
 /// recorded times.
-pub fn excess(entries: &[Entry<'_>], max: usize, keep: Keep) -> Vec<usize> {
-    let mut kept: Vec<(usize, Entry<'_>)> = Vec::new();
+pub fn excess(entries: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<usize> {
+    let mut kept: Vec<(usize, RetentionCandidate<'_>)> = Vec::new();
     let mut gone = Vec::new();
     for (place, entry) in entries.iter().enumerate() {
         kept.push((place, *entry));
@@ -46,15 +46,16 @@ pub fn excess(entries: &[Entry<'_>], max: usize, keep: Keep) -> Vec<usize> {
 
 /// Entries taken by a sandboxed command displace its own earlier ones, never those of others nor the first one of its
 /// run. Returns the oldest such entry.
-fn of_the_same_run(kept: &[(usize, Entry<'_>)]) -> Option<usize> {
+fn of_the_same_run(kept: &[(usize, RetentionCandidate<'_>)]) -> Option<usize> {
     let ((_, last), before) = kept.split_last()?;
     let run = last.run?;
-    let same = |(at, (_, entry)): (usize, &(usize, Entry<'_>))| (entry.run == Some(run)).then_some(at);
+    let same =
+        |(at, (_, entry)): (usize, &(usize, RetentionCandidate<'_>))| (entry.run == Some(run)).then_some(at);
     before.iter().enumerate().filter_map(same).nth(1)
 }
 
 /// Index of the entry to remove from one more than allowed, sorted from the oldest to the newest.
-fn least_needed(entries: &[(usize, Entry<'_>)], max: usize) -> usize {
+fn least_needed(entries: &[(usize, RetentionCandidate<'_>)], max: usize) -> usize {
     let newest = max.div_ceil(2);
     let hourly = (max - newest) * 3 / 5;
     let older = entries.len() - newest;
@@ -75,13 +76,14 @@ fn least_needed(entries: &[(usize, Entry<'_>)], max: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn entries(times: impl Iterator<Item = u64>) -> Vec<Entry<'static>> {
-        times.map(|at| Entry { at, run: None }).collect()
+    fn entries(times: impl Iterator<Item = u64>) -> Vec<RetentionCandidate<'static>> {
+        times.map(|at| RetentionCandidate { at, run: None }).collect()
     }
 
-    fn left(all: &[Entry<'_>], max: usize, keep: Keep) -> Vec<u64> {
+    fn left(all: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<u64> {
         let gone = excess(all, max, keep);
-        let stays = |(place, entry): (usize, &Entry<'_>)| (!gone.contains(&place)).then_some(entry.at);
+        let stays =
+            |(place, entry): (usize, &RetentionCandidate<'_>)| (!gone.contains(&place)).then_some(entry.at);
         all.iter().enumerate().filter_map(stays).collect()
     }
 
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn a_sandbox_displaces_only_its_own() {
         let mut all = entries((0..4).map(|n| n * DAY));
-        all.extend((4..9).map(|n| Entry { at: n * DAY, run: Some("run") }));
+        all.extend((4..9).map(|n| RetentionCandidate { at: n * DAY, run: Some("run") }));
         assert_eq!(excess(&all, 6, Keep::Spread), [5, 6, 7]);
     }
 }

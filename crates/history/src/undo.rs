@@ -5,17 +5,17 @@
 
 use std::path::PathBuf;
 
-use nono_snapshot::session::Record;
+use nono_snapshot::session::SnapshotList;
 use nono_snapshot::{SnapshotId, SnapshotManager};
 
 use crate::error::HistoryError;
-use crate::log::{Log, Restore, Scope, Step};
+use crate::log::{Restore, RestoreHistory, RestoreStep, Scope};
 use crate::outcome::{Done, Plan};
 use crate::restore::{Begin, Details, History, Under};
 
 /// A step to undo.
 struct Back {
-    step: Step,
+    step: RestoreStep,
     /// States left by the owner and by restores: what differs from all of them was changed by others later.
     since: Vec<SnapshotId>,
 }
@@ -31,13 +31,13 @@ pub struct Recovered<D> {
 impl History<'_> {
     /// Restore with this id, or the last one that was not undone.
     pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>, HistoryError> {
-        let log: Log<D> = Log::read(self.dir)?;
+        let log: RestoreHistory<D> = RestoreHistory::read(self.dir)?;
         find(&log, id).cloned()
     }
 
     /// Plan the undo of a restore. `id`: id of the restore; None for the last one that was not undone.
     pub fn plan_undo<D: Details>(&mut self, id: Option<&str>) -> Result<Plan, HistoryError> {
-        let log: Log<D> = Log::read(self.dir)?;
+        let log: RestoreHistory<D> = RestoreHistory::read(self.dir)?;
         let steps = self.steps_back(&log, find(&log, id)?)?;
         let mut plan = Plan::default();
         let mut before: Vec<PathBuf> = Vec::new();
@@ -61,7 +61,7 @@ impl History<'_> {
         id: Option<&str>,
         begin: Begin<D>,
     ) -> Result<(Under<D>, Done), HistoryError> {
-        let log: Log<D> = Log::load_or_begin(self.dir)?;
+        let log: RestoreHistory<D> = RestoreHistory::load_or_begin(self.dir)?;
         let restore = find(&log, id)?;
         let (id, steps) = (restore.id.clone(), self.steps_back(&log, restore)?);
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
@@ -72,7 +72,11 @@ impl History<'_> {
     }
 
     /// Steps of a restore, last first, each with the states that tell later changes from its own.
-    fn steps_back<D>(&self, log: &Log<D>, restore: &Restore<D>) -> Result<Vec<Back>, HistoryError> {
+    fn steps_back<D>(
+        &self,
+        log: &RestoreHistory<D>,
+        restore: &Restore<D>,
+    ) -> Result<Vec<Back>, HistoryError> {
         let record = self.record()?;
         let later = self.targets_after(&record, log, &restore.id);
         let steps = restore.steps.iter().rev().map(|step| {
@@ -84,7 +88,7 @@ impl History<'_> {
 
     /// Numbered snapshots that were restored after the restore with this id, or all if there is no such restore.
     /// Targets of undos are not among them: an undo may have brought back what others wrote.
-    fn targets_after<D>(&self, record: &Record, log: &Log<D>, id: &str) -> Vec<SnapshotId> {
+    fn targets_after<D>(&self, record: &SnapshotList, log: &RestoreHistory<D>, id: &str) -> Vec<SnapshotId> {
         let from = log.restores.iter().position(|restore| restore.id == id).map_or(0, |at| at + 1);
         let steps = log.restores.iter().skip(from).flat_map(|restore| &restore.steps);
         let own = |id: &&SnapshotId| matches!(id, SnapshotId::Number(_)) && self.can_compare(record, id);
@@ -96,12 +100,12 @@ impl History<'_> {
 
     /// Numbered snapshots that were restored in this history.
     pub fn targets<D: Details>(&self) -> Result<Vec<SnapshotId>, HistoryError> {
-        let log: Log<D> = Log::load(self.dir)?;
+        let log: RestoreHistory<D> = RestoreHistory::load(self.dir)?;
         Ok(self.targets_after(&self.record()?, &log, ""))
     }
 
     /// Whether a snapshot is complete. One lost in a power failure is ignored, and stops nothing.
-    fn can_compare(&self, record: &Record, id: &SnapshotId) -> bool {
+    fn can_compare(&self, record: &SnapshotList, id: &SnapshotId) -> bool {
         record.find(id).is_some_and(|recorded| !recorded.thinned) && self.manager.can_compare(id)
     }
 
@@ -151,13 +155,13 @@ impl History<'_> {
 
     /// Whether a restore was interrupted.
     pub fn is_cut_off<D: Details>(&self) -> Result<bool, HistoryError> {
-        Ok(self.has_journal() || Log::<D>::load(self.dir)?.take_cut_off().is_some())
+        Ok(self.has_journal() || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
     }
 
     /// Complete an interrupted restore. The caller holds the owner's lock, and finishes the result; None if nothing had
     /// been changed.
     pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>, HistoryError> {
-        let mut log: Log<D> = Log::load_or_begin(self.dir)?;
+        let mut log: RestoreHistory<D> = RestoreHistory::load_or_begin(self.dir)?;
         let mut done = Done::default();
         let restored = self.manager.recover()?;
         let met = restored.is_some();
@@ -201,7 +205,7 @@ impl History<'_> {
     }
 }
 
-fn find<'a, D>(log: &'a Log<D>, id: Option<&str>) -> Result<&'a Restore<D>, HistoryError> {
+fn find<'a, D>(log: &'a RestoreHistory<D>, id: Option<&str>) -> Result<&'a Restore<D>, HistoryError> {
     let restore = match id {
         None => log.last_to_undo().ok_or(HistoryError::NothingToUndo)?,
         Some(id) => log.find(id).ok_or_else(|| HistoryError::NoSuchRestore { id: id.to_owned() })?,
@@ -217,7 +221,7 @@ fn rest_of_undo<D>(under: &Under<D>) -> Vec<Back> {
     let undone = under.restore.undoes.as_deref().and_then(|id| under.log.find(id));
     let steps = undone.into_iter().flat_map(|restore| restore.steps.iter().rev());
     // One step may have been undone in two: changed paths first, then those that had only been compared.
-    let taken = |step: &&Step| under.restore.steps.iter().any(|taken| taken.target == step.safety);
+    let taken = |step: &&RestoreStep| under.restore.steps.iter().any(|taken| taken.target == step.safety);
     let left = steps.filter(|step| !taken(step));
     left.map(|step| Back { step: step.clone(), since: vec![step.target.clone()] }).collect()
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nono::approval::{Answer, ApprovalBackend, ApprovalError, Question, Scope, Verdict, Waiting};
+use nono::approval::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Scope, Verdict, Waiting};
 use nono::session::{self, Asking, Host, SessionRequest};
 use nono::{AccessMode, Ended, GrantKind, GrantRequest, HostContext, RunRequest};
 
@@ -64,7 +64,7 @@ impl ApprovalBackend for Script {
         "script".to_owned()
     }
 
-    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
+    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         println!("question: {:?} by {:?}", question.subject, question.asker);
         let word = self.next(waiting)?;
         let verdict = match word.as_str() {
@@ -74,7 +74,7 @@ impl ApprovalBackend for Script {
             "never" => Verdict::Never,
             _ => Verdict::Deny,
         };
-        Ok(Answer::new(verdict, format!("script: {word}")))
+        Ok(ApprovalAnswer::new(verdict, format!("script: {word}")))
     }
 }
 

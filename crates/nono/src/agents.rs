@@ -39,14 +39,14 @@ pub enum Service {
 
 /// Effects of the user's environment on starting an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct AgentLaunch {
     /// The service whose key stays outside the sandbox, and the variable that holds it.
     pub credential: Option<(String, String)>,
     pub services: Vec<Service>,
 }
 
 /// Evaluate the user's environment for an agent.
-pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> Start {
+pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> AgentLaunch {
     let variable = |wanted: &str| {
         let value = env.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         value.and_then(|value| value.to_str()).filter(|value| !value.is_empty())
@@ -57,7 +57,7 @@ pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> Start {
     let credential = agent.start.credential.as_ref().filter(|_| services.is_empty());
     let credential = credential.filter(|credential| variable(&credential.variable).is_some());
     let credential = credential.map(|credential| (credential.service.clone(), credential.variable.clone()));
-    Start { credential, services }
+    AgentLaunch { credential, services }
 }
 
 fn service(url: &str) -> Option<Service> {
@@ -141,7 +141,7 @@ pub fn agree(state_dir: &Path, agent: &Agent, terms: &str) -> Result<(), AgreeEr
 mod tests {
     use super::*;
 
-    fn with(variables: &[(&str, &str)]) -> Start {
+    fn with(variables: &[(&str, &str)]) -> AgentLaunch {
         let env: Vec<_> = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         start(of_program(OsStr::new("/opt/x/claude")).unwrap(), &env)
     }
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn a_key_stays_outside_unless_it_is_for_another_address() {
         let key = ("ANTHROPIC_API_KEY", "sk-1");
-        assert_eq!(with(&[]), Start { credential: None, services: vec![] });
+        assert_eq!(with(&[]), AgentLaunch { credential: None, services: vec![] });
         let credential = Some(("anthropic".to_owned(), "ANTHROPIC_API_KEY".to_owned()));
-        assert_eq!(with(&[key]), Start { credential, services: vec![] });
+        assert_eq!(with(&[key]), AgentLaunch { credential, services: vec![] });
         let host = |text: &str| vec![Service::Host(text.parse().unwrap())];
         for (url, services) in [
             ("https://gate.example.org/x", host("gate.example.org:443")),
@@ -175,7 +175,7 @@ mod tests {
         ] {
             assert_eq!(
                 with(&[key, ("ANTHROPIC_BASE_URL", url)]),
-                Start { credential: None, services },
+                AgentLaunch { credential: None, services },
                 "{url}"
             );
         }

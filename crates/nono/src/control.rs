@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nono_supervisor::channel::{
-    CONTROL_SOCKET, ClientError, ControlRequest, Response, SessionInfo, Status, Wait, exchange, new_id,
+    CONTROL_SOCKET, ChannelResponse, ClientError, ControlRequest, RunningStatus, SessionInfo, Wait, exchange,
+    new_id,
 };
 use nono_sys::errno;
 use thiserror::Error;
 
-use crate::pick::{self, Pickable};
 use crate::rollback::catalogue::overlap;
-pub(crate) use place::Place;
+use crate::session_ref::{self, SessionRef};
+pub(crate) use place::SessionSocket;
 
 /// Reasons why a running session could not be found or reached.
 #[derive(Debug, Error)]
@@ -42,7 +43,7 @@ pub struct Running {
     dir: PathBuf,
 }
 
-impl Pickable for Running {
+impl SessionRef for Running {
     fn id(&self) -> &str {
         &self.info.id
     }
@@ -67,8 +68,9 @@ pub fn list(state_dir: &Path) -> Result<(Vec<Running>, Vec<ControlError>), Contr
             Err(error) => problems.push(error),
         }
     }
-    sessions
-        .sort_by_cached_key(|session| std::cmp::Reverse(pick::age(&session.info.started, &session.info.id)));
+    sessions.sort_by_cached_key(|session| {
+        std::cmp::Reverse(session_ref::age(&session.info.started, &session.info.id))
+    });
     Ok((sessions, problems))
 }
 
@@ -107,10 +109,10 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
         let none = || problems.into_iter().next().unwrap_or(ControlError::NoSessions);
         return sessions.into_iter().next().ok_or_else(none);
     }
-    if let Some(at) = pick::exact(&sessions, text) {
+    if let Some(at) = session_ref::exact(&sessions, text) {
         return Ok(sessions.swap_remove(at));
     }
-    let mut found = pick::beginning(sessions, text);
+    let mut found = session_ref::beginning(sessions, text);
     match found.len() {
         0 | 1 => found.pop().ok_or_else(|| ControlError::NotFound { text: text.to_owned() }),
         _ => {
@@ -122,9 +124,9 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
 
 impl Running {
     /// The session's current status.
-    pub fn inspect(&self) -> Result<Status, ControlError> {
+    pub fn inspect(&self) -> Result<RunningStatus, ControlError> {
         match self.ask(&ControlRequest::Status { id: new_id() })? {
-            Response::StatusResponse { status, .. } => Ok(*status),
+            ChannelResponse::StatusResponse { status, .. } => Ok(*status),
             _ => Err(self.wrong_answer()),
         }
     }
@@ -132,7 +134,7 @@ impl Running {
     /// End the session with all its processes. Returns as soon as the supervisor has begun.
     pub fn stop(&self) -> Result<(), ControlError> {
         match self.ask(&ControlRequest::Stop { id: new_id() })? {
-            Response::StopResponse { stopping: true, .. } => Ok(()),
+            ChannelResponse::StopResponse { stopping: true, .. } => Ok(()),
             _ => Err(self.wrong_answer()),
         }
     }
@@ -141,7 +143,7 @@ impl Running {
         ControlError::WrongAnswer { id: self.info.id.clone() }
     }
 
-    fn ask(&self, request: &ControlRequest) -> Result<Response, ControlError> {
+    fn ask(&self, request: &ControlRequest) -> Result<ChannelResponse, ControlError> {
         let answer =
             exchange(&self.dir.join(CONTROL_SOCKET), request, Wait { patience: Some(PATIENCE), until: None });
         let (response, _) =

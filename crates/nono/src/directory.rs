@@ -12,11 +12,11 @@ use nono_snapshot::{ChangeCounts, Example};
 use serde_json::{Value, json};
 
 use crate::control;
-use crate::hooks::install::{State, Status as HookStatus};
+use crate::hooks::install::{AgentStatus as HookStatus, HookState};
+use crate::json::path;
 use crate::project_profile::{self, Standing};
 use crate::rollback::catalogue::overlap;
 use crate::rollback::{Catalogue, RollbackError, SessionEntry, Status};
-use crate::shapes::path;
 use crate::undo::{Point, Points, UndoError, Undoing};
 
 /// Maximum number of undoable steps and of left-out names.
@@ -79,7 +79,7 @@ impl DirectoryStatus {
     ) -> DirectoryStatus {
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let mut status = DirectoryStatus {
-            hooks: hooks.into_iter().filter(|one| one.state != State::NotInstalled).collect(),
+            hooks: hooks.into_iter().filter(|one| one.state != HookState::NotInstalled).collect(),
             ..DirectoryStatus::default()
         };
         let here = status.read(catalogue.here(&dir)).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nono_checkpoint::{ChangedBy, CheckpointError, CheckpointManager, FileVersion, Target};
+use nono_checkpoint::{ChangedBy, CheckpointError, CheckpointManager, CheckpointTarget, FileVersion};
 use nono_history::content_at;
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::{ContentHash, SnapshotId};
@@ -87,7 +87,7 @@ impl FileLog<'_> {
     pub fn content(&self, text: &str, path: &Path) -> Result<Vec<u8>, FileLogError> {
         let gone = || FileLogError::NotKept { path: path.to_owned() };
         let absent = || FileLogError::Absent { path: path.to_owned() };
-        match self.checkpoints.find(path, &Target::Text(text.to_owned())) {
+        match self.checkpoints.find(path, &CheckpointTarget::Text(text.to_owned())) {
             Ok(found) => {
                 let content = self.checkpoints.content_at(path, &found.id)?.ok_or_else(absent)?;
                 return self.checkpoints.content(path, content, LARGEST)?.ok_or_else(gone);
@@ -248,12 +248,12 @@ pub fn json(path: &Path, versions: &[LoggedVersion]) -> Value {
         value["deletions"] = json!(version.lines.map(|lines| lines.1));
         value
     };
-    json!({ "path": crate::shapes::path(path), "versions": versions.iter().map(one).collect::<Vec<_>>() })
+    json!({ "path": crate::json::path(path), "versions": versions.iter().map(one).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
 mod tests {
-    use nono_checkpoint::work::TurnKey;
+    use nono_checkpoint::call_log::TurnKey;
     use nono_snapshot::hash::content_hash;
 
     use super::*;

@@ -17,7 +17,7 @@ enum Token {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum GlobPart {
     /// `**`
     Deep,
     Name(Vec<Token>),
@@ -25,7 +25,7 @@ enum Part {
 
 /// A pattern without braces, by components.
 #[derive(Debug)]
-pub(crate) struct Pattern(Vec<Part>);
+pub(crate) struct Pattern(Vec<GlobPart>);
 
 /// Whether the text contains a special character.
 pub(crate) fn is_special(text: &[u8]) -> bool {
@@ -90,7 +90,8 @@ fn first_braces(text: &[u8]) -> Result<Option<Vec<usize>>, &'static str> {
 
 impl Pattern {
     pub(crate) fn parse<'a>(components: impl Iterator<Item = &'a [u8]>) -> Result<Pattern, &'static str> {
-        let part = |text: &[u8]| if text == b"**" { Ok(Part::Deep) } else { tokens(text).map(Part::Name) };
+        let part =
+            |text: &[u8]| if text == b"**" { Ok(GlobPart::Deep) } else { tokens(text).map(GlobPart::Name) };
         components.map(part).collect::<Result<_, _>>().map(Pattern)
     }
 
@@ -116,9 +117,9 @@ impl Pattern {
             let mut after = vec![false; next.len()];
             for (at, part) in self.0.iter().enumerate().filter(|(at, _)| next[*at]) {
                 match part {
-                    Part::Deep => after[at] = true,
-                    Part::Name(tokens) if name_matches(tokens, name) => after[at + 1] = true,
-                    Part::Name(_) => {}
+                    GlobPart::Deep => after[at] = true,
+                    GlobPart::Name(tokens) if name_matches(tokens, name) => after[at + 1] = true,
+                    GlobPart::Name(_) => {}
                 }
             }
             self.skip_deep(&mut after);
@@ -130,7 +131,7 @@ impl Pattern {
     /// `**` also matches zero directories.
     fn skip_deep(&self, next: &mut [bool]) {
         for (at, part) in self.0.iter().enumerate() {
-            if next[at] && *part == Part::Deep {
+            if next[at] && *part == GlobPart::Deep {
                 next[at + 1] = true;
             }
         }

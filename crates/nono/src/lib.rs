@@ -29,9 +29,9 @@
 pub mod agents;
 pub mod approval;
 pub mod audit;
-mod beneath;
 pub mod checkpoints;
 mod config_file;
+mod confined_dir;
 pub mod control;
 pub mod diagnostic;
 pub mod directory;
@@ -41,21 +41,21 @@ mod glob;
 pub mod helper;
 pub mod hooks;
 pub mod interrupt;
+pub mod json;
 pub mod learn;
 pub mod links;
 pub mod network;
 mod own_file;
-mod pick;
 pub mod program;
 pub mod project_profile;
 pub mod proxy;
-mod replace;
+mod replace_file;
 pub mod request;
 pub mod rollback;
 mod sandbox;
 mod saved;
 pub mod session;
-pub mod shapes;
+mod session_ref;
 pub mod state_dir;
 mod streams;
 pub mod undo;
@@ -67,22 +67,26 @@ pub use nono_policy::hosts::HostRule;
 pub use nono_policy::links::{Departure, TypedLink};
 pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};
 pub use nono_policy::{
-    AccessMode, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder, CapabilitySource,
-    ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules, Facts,
-    FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
-    NetworkPolicy, NetworkQuery, NetworkReason, Note, PathKind, PlatformRuleError, PolicyData, PolicyError,
-    Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, ProjectEntry,
-    ProjectOverlay, QueryResult, ResolvedPolicy, Rule, RuleAccess, RunRequest, SandboxState, SetAnswer,
-    SetQuery, StateError, Suggestion, Typed, diff as profile_diff, is_within, query_network, query_path,
-    query_path_on, schema as profile_schema, template as profile_template,
+    AccessMode, AccessRule, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder,
+    CapabilitySource, ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules,
+    Facts, FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
+    NetworkPolicy, NetworkQuery, NetworkReason, PathKind, PlatformRuleError, PolicyData, PolicyError,
+    PolicyNote, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, ProjectEntry,
+    ProjectOverlay, QueryResult, ResolvedPolicy, RuleAccess, RunRequest, SandboxState, SetAnswer, SetQuery,
+    StateError, Suggestion, Typed, diff as profile_diff, is_within, query_network, query_path, query_path_on,
+    schema as profile_schema, template as profile_template,
 };
 pub use nono_sandbox::{
     ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
 };
 /// Snapshots of folders, comparison, restore: the engine, as a library of its own.
 pub use nono_snapshot as snapshot;
-pub use nono_supervisor::channel::{Counts as RequestCounts, SessionInfo, Status as SessionStatus};
-pub use nono_supervisor::report::{Attempt, MediationReport, Refused};
-pub use nono_supervisor::{Canary, LimitHit, MemoryMethod, is_contained, recorded, report, stage, urls};
+pub use nono_supervisor::channel::{
+    ChannelCounts as RequestCounts, RunningStatus as SessionStatus, SessionInfo,
+};
+pub use nono_supervisor::report::{DeniedAttempt, MediationReport, Refused};
+pub use nono_supervisor::{
+    Canary, LimitHit, MemoryMethod, is_contained, recorded, report, terminal_lease, urls,
+};
 pub use nono_sys::wait::{Ended, signal_name};
 pub use sandbox::{ApplyError, Sandbox};

@@ -7,10 +7,12 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::remote::Action;
+use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
 pub use nono_supervisor::channel::Wait;
-use nono_supervisor::channel::{ClientError, LosslessPath, Request, Response, exchange, new_id};
+use nono_supervisor::channel::{
+    ChannelRequest, ChannelResponse, ClientError, LosslessPath, exchange, new_id,
+};
 use nono_sys::errno;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -33,7 +35,7 @@ pub enum RequestError {
 
 /// Result of a request for a file.
 #[derive(Debug)]
-pub enum Answer {
+pub enum FileRequestAnswer {
     /// The file, opened as requested.
     Granted {
         fd: OwnedFd,
@@ -54,8 +56,8 @@ pub fn ask_for(
     access: AccessMode,
     reason: Option<&str>,
     wait: Wait<'_>,
-) -> Result<Answer, RequestError> {
-    let request = Request::CapabilityRequest {
+) -> Result<FileRequestAnswer, RequestError> {
+    let request = ChannelRequest::CapabilityRequest {
         id: new_id(),
         path: path.to_owned(),
         access,
@@ -63,14 +65,14 @@ pub fn ask_for(
     };
     let wrong = || RequestError::WrongAnswer { socket: socket.to_owned() };
     match send_and_wait(socket, &request, wait)? {
-        (Response::CapabilityResponse { granted: true, already_open: true, .. }, _) => {
-            Ok(Answer::AlreadyOpen)
+        (ChannelResponse::CapabilityResponse { granted: true, already_open: true, .. }, _) => {
+            Ok(FileRequestAnswer::AlreadyOpen)
         }
-        (Response::CapabilityResponse { granted: true, by, .. }, fd) => {
-            Ok(Answer::Granted { fd: fd.ok_or_else(wrong)?, by: by.unwrap_or_default() })
+        (ChannelResponse::CapabilityResponse { granted: true, by, .. }, fd) => {
+            Ok(FileRequestAnswer::Granted { fd: fd.ok_or_else(wrong)?, by: by.unwrap_or_default() })
         }
-        (Response::CapabilityResponse { granted: false, by, reason, .. }, _) => {
-            Ok(Answer::Denied { by, reason: reason.unwrap_or_default() })
+        (ChannelResponse::CapabilityResponse { granted: false, by, reason, .. }, _) => {
+            Ok(FileRequestAnswer::Denied { by, reason: reason.unwrap_or_default() })
         }
         _ => Err(wrong()),
     }
@@ -84,16 +86,16 @@ pub fn ask(
     reason: Option<&str>,
 ) -> Result<Option<OwnedFd>, RequestError> {
     match ask_for(socket, path, access, reason, Wait::default())? {
-        Answer::Granted { fd, .. } => Ok(Some(fd)),
-        Answer::AlreadyOpen => open(path, access).map(Some),
-        Answer::Denied { .. } => Ok(None),
+        FileRequestAnswer::Granted { fd, .. } => Ok(Some(fd)),
+        FileRequestAnswer::AlreadyOpen => open(path, access).map(Some),
+        FileRequestAnswer::Denied { .. } => Ok(None),
     }
 }
 
 /// The approver that denied this access earlier in the session, if any. Does not ask.
 pub fn refused_by(socket: &Path, path: &Path, access: AccessMode) -> Result<Option<String>, RequestError> {
-    match send(socket, &Request::RefusalRequest { id: new_id(), path: path.to_owned(), access })? {
-        (Response::RefusalResponse { by, .. }, _) => Ok(by),
+    match send(socket, &ChannelRequest::RefusalRequest { id: new_id(), path: path.to_owned(), access })? {
+        (ChannelResponse::RefusalResponse { by, .. }, _) => Ok(by),
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
     }
 }
@@ -110,10 +112,10 @@ pub fn open(path: &Path, access: AccessMode) -> Result<OwnedFd, RequestError> {
 
 /// Take a snapshot now; returns its number.
 pub fn checkpoint(socket: &Path, reason: &str) -> Result<u64, RequestError> {
-    let request = Request::CheckpointRequest { id: new_id(), reason: Some(reason.to_owned()) };
+    let request = ChannelRequest::CheckpointRequest { id: new_id(), reason: Some(reason.to_owned()) };
     match send(socket, &request)? {
-        (Response::CheckpointResponse { snapshot: Some(snapshot), .. }, _) => Ok(snapshot),
-        (Response::CheckpointResponse { snapshot: None, reason, .. }, _) => {
+        (ChannelResponse::CheckpointResponse { snapshot: Some(snapshot), .. }, _) => Ok(snapshot),
+        (ChannelResponse::CheckpointResponse { snapshot: None, reason, .. }, _) => {
             Err(RequestError::Refused(reason.unwrap_or_default()))
         }
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
@@ -123,9 +125,9 @@ pub fn checkpoint(socket: &Path, reason: &str) -> Result<u64, RequestError> {
 /// Restore `paths` (all, if empty) from a snapshot, once the user approved; returns a sentence about the outcome.
 pub fn restore(socket: &Path, snapshot: u64, paths: &[PathBuf]) -> Result<String, RequestError> {
     let paths = paths.iter().cloned().map(LosslessPath).collect();
-    match send(socket, &Request::RestoreRequest { id: new_id(), snapshot, paths })? {
-        (Response::RestoreResponse { restored: true, outcome, .. }, _) => Ok(outcome),
-        (Response::RestoreResponse { restored: false, outcome, .. }, _) => {
+    match send(socket, &ChannelRequest::RestoreRequest { id: new_id(), snapshot, paths })? {
+        (ChannelResponse::RestoreResponse { restored: true, outcome, .. }, _) => Ok(outcome),
+        (ChannelResponse::RestoreResponse { restored: false, outcome, .. }, _) => {
             Err(RequestError::Refused(outcome))
         }
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
@@ -134,9 +136,9 @@ pub fn restore(socket: &Path, snapshot: u64, paths: &[PathBuf]) -> Result<String
 
 /// Open an address in the user's browser; returns the approver.
 pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
-    match send(socket, &Request::UrlRequest { id: new_id(), url: url.to_owned() })? {
-        (Response::UrlResponse { opened: true, by, .. }, _) => Ok(by.unwrap_or_default()),
-        (Response::UrlResponse { opened: false, reason, .. }, _) => {
+    match send(socket, &ChannelRequest::UrlRequest { id: new_id(), url: url.to_owned() })? {
+        (ChannelResponse::UrlResponse { opened: true, by, .. }, _) => Ok(by.unwrap_or_default()),
+        (ChannelResponse::UrlResponse { opened: false, reason, .. }, _) => {
             Err(RequestError::Refused(reason.unwrap_or_default()))
         }
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
@@ -144,24 +146,24 @@ pub fn open_url(socket: &Path, url: &str) -> Result<String, RequestError> {
 }
 
 /// Send a request about the checkpoints of a project; returns the answer.
-pub fn history(socket: &Path, action: Action, wait: Wait<'_>) -> Result<Value, RequestError> {
-    let request = Request::HistoryRequest { id: new_id(), action: Box::new(action) };
+pub fn history(socket: &Path, action: RemoteAction, wait: Wait<'_>) -> Result<Value, RequestError> {
+    let request = ChannelRequest::HistoryRequest { id: new_id(), action: Box::new(action) };
     match send_and_wait(socket, &request, wait)? {
-        (Response::HistoryResponse { answer, error: None, .. }, _) => Ok(answer),
-        (Response::HistoryResponse { error: Some(error), .. }, _) => Err(RequestError::Refused(error)),
+        (ChannelResponse::HistoryResponse { answer, error: None, .. }, _) => Ok(answer),
+        (ChannelResponse::HistoryResponse { error: Some(error), .. }, _) => Err(RequestError::Refused(error)),
         _ => Err(RequestError::WrongAnswer { socket: socket.to_owned() }),
     }
 }
 
-fn send(socket: &Path, request: &Request) -> Result<(Response, Option<OwnedFd>), RequestError> {
+fn send(socket: &Path, request: &ChannelRequest) -> Result<(ChannelResponse, Option<OwnedFd>), RequestError> {
     send_and_wait(socket, request, Wait::default())
 }
 
 fn send_and_wait(
     socket: &Path,
-    request: &Request,
+    request: &ChannelRequest,
     wait: Wait<'_>,
-) -> Result<(Response, Option<OwnedFd>), RequestError> {
+) -> Result<(ChannelResponse, Option<OwnedFd>), RequestError> {
     exchange(socket, request, wait)
         .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error })
 }
@@ -173,7 +175,7 @@ pub fn hand_down(fd: OwnedFd, number: i32) -> io::Result<()> {
 
 /// Content of a granted file, up to a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum FileContent {
     Text {
         text: String,
         /// Number of bytes left out after the text.
@@ -190,14 +192,14 @@ pub enum Content {
 }
 
 /// Read a granted file: text up to `most` bytes, anything else as size and digest.
-pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
+pub fn content(fd: OwnedFd, most: usize) -> io::Result<FileContent> {
     let mut file = File::from(fd);
     let meta = file.metadata()?;
     if meta.is_dir() {
-        return Ok(Content::Directory);
+        return Ok(FileContent::Directory);
     }
     if !meta.is_file() {
-        return Ok(Content::Other);
+        return Ok(FileContent::Other);
     }
     let mut bytes = Vec::new();
     file.by_ref().take(most as u64).read_to_end(&mut bytes)?;
@@ -210,11 +212,11 @@ pub fn content(fd: OwnedFd, most: usize) -> io::Result<Content> {
     if !bytes.contains(&0) && (valid == bytes.len() || cut_inside) {
         let more = more + (bytes.len() - valid) as u64;
         bytes.truncate(valid);
-        return Ok(Content::Text { text: String::from_utf8_lossy(&bytes).into_owned(), more });
+        return Ok(FileContent::Text { text: String::from_utf8_lossy(&bytes).into_owned(), more });
     }
     let mut hasher = Sha256::new_with_prefix(&bytes);
     let size = bytes.len() as u64 + io::copy(&mut file, &mut hasher)?;
-    Ok(Content::Binary { size, sha256: hex(&hasher.finalize()) })
+    Ok(FileContent::Binary { size, sha256: hex(&hasher.finalize()) })
 }
 
 #[cfg(test)]
@@ -229,14 +231,14 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             content(File::open(path).unwrap().into(), most).unwrap()
         };
-        let text = |text: &str, more| Content::Text { text: text.to_owned(), more };
+        let text = |text: &str, more| FileContent::Text { text: text.to_owned(), more };
         assert_eq!(read(b"hello", 10), text("hello", 0));
         assert_eq!(read("häh".as_bytes(), 2), text("h", 3));
         assert_eq!(read(b"", 10), text("", 0));
         let sha256 = "ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc".to_owned();
-        assert_eq!(read(&[0, 1, 2], 2), Content::Binary { size: 3, sha256 });
-        assert!(matches!(read(&[0xff; 100], 10), Content::Binary { size: 100, .. }));
-        assert_eq!(content(File::open(dir.path()).unwrap().into(), 10).unwrap(), Content::Directory);
-        assert_eq!(content(File::open("/dev/null").unwrap().into(), 10).unwrap(), Content::Other);
+        assert_eq!(read(&[0, 1, 2], 2), FileContent::Binary { size: 3, sha256 });
+        assert!(matches!(read(&[0xff; 100], 10), FileContent::Binary { size: 100, .. }));
+        assert_eq!(content(File::open(dir.path()).unwrap().into(), 10).unwrap(), FileContent::Directory);
+        assert_eq!(content(File::open("/dev/null").unwrap().into(), 10).unwrap(), FileContent::Other);
     }
 }

@@ -38,13 +38,13 @@ impl Drop for End {
 }
 
 /// Ends a command when dropped, or earlier on request; by a byte, as for [`End`].
-pub(crate) struct Bell(PipeWriter);
+pub(crate) struct CancelPipe(PipeWriter);
 
-impl Bell {
+impl CancelPipe {
     /// Create the pipe; the other end is for [`nono_supervisor::Options::cancel`].
-    pub(crate) fn new() -> io::Result<(Arc<OwnedFd>, Bell)> {
+    pub(crate) fn new() -> io::Result<(Arc<OwnedFd>, CancelPipe)> {
         let (cancel, bell) = io::pipe()?;
-        Ok((Arc::new(cancel.into()), Bell(bell)))
+        Ok((Arc::new(cancel.into()), CancelPipe(bell)))
     }
 
     pub(crate) fn gently(&mut self) -> io::Result<()> {
@@ -52,7 +52,7 @@ impl Bell {
     }
 }
 
-impl Drop for Bell {
+impl Drop for CancelPipe {
     fn drop(&mut self) {
         // Fails only if the command has ended.
         let _ = self.0.write_all(b"!");

@@ -7,14 +7,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, Target, Undoable};
+use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Undoable};
 pub use nono_history::refuse_parts;
 use nono_snapshot::SnapshotId;
 use nono_sys::time::seconds;
 use thiserror::Error;
 
-use crate::pick;
 use crate::rollback::{Catalogue, RollbackError, SessionEntry, ToUndo};
+use crate::session_ref;
 
 #[derive(Debug, Error)]
 pub enum UndoError {
@@ -111,7 +111,7 @@ impl Point {
             Point::Session { entry, .. } => entry.id.as_str(),
             Point::Checkpoint { checkpoint, .. } => checkpoint.run().unwrap_or_default(),
         };
-        pick::age(self.time(), id)
+        session_ref::age(self.time(), id)
     }
 }
 
@@ -203,7 +203,7 @@ impl Undoing<'_> {
             Err(RollbackError::NotFound { .. } | RollbackError::NoSessions) => {}
             other => return Ok(Some(Point::before(other?))),
         }
-        let found = match self.checkpoints.find(self.dir, &Target::Text(text.to_owned())) {
+        let found = match self.checkpoints.find(self.dir, &CheckpointTarget::Text(text.to_owned())) {
             Err(
                 CheckpointError::NotFound { .. }
                 | CheckpointError::NoProject { .. }

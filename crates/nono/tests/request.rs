@@ -7,16 +7,16 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nono::request::{self, Answer, RequestError, Wait};
+use nono::request::{self, FileRequestAnswer, RequestError, Wait};
 use nono::{AccessMode, SessionInfo};
 use nono_supervisor::approval::Asker;
-use nono_supervisor::channel::{Bounds, Channels, Listening, REQUEST_SOCKET, Reception};
-use nono_supervisor::report::{Because, MediationReport, Office, Reply, StillWanted};
+use nono_supervisor::channel::{Bounds, ChannelThreads, Channels, Listening, REQUEST_SOCKET};
+use nono_supervisor::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
 
 /// Grants what is there, unless it is called `closed`; what is called `open` was open before.
 struct Desk;
 
-impl Office for Desk {
+impl RequestService for Desk {
     fn capability(
         &self,
         _asker: &Asker,
@@ -24,13 +24,13 @@ impl Office for Desk {
         _access: AccessMode,
         _reason: Option<String>,
         _wanted: &StillWanted<'_>,
-    ) -> Reply {
+    ) -> RequestReply {
         match path.file_name().unwrap().to_str() {
             Some("closed") => {
-                Reply::Denied { because: Because::NoAnswer { why: "nobody is here".to_owned() } }
+                RequestReply::Denied { because: RefusalReason::NoAnswer { why: "nobody is here".to_owned() } }
             }
-            Some("open") => Reply::AlreadyOpen,
-            _ => Reply::Granted { fd: File::open(path).unwrap().into(), by: "the test".to_owned() },
+            Some("open") => RequestReply::AlreadyOpen,
+            _ => RequestReply::Granted { fd: File::open(path).unwrap().into(), by: "the test".to_owned() },
         }
     }
 
@@ -51,7 +51,7 @@ impl Office for Desk {
     fn history(
         &self,
         _asker: &Asker,
-        _action: nono_checkpoint::remote::Action,
+        _action: nono_checkpoint::supervisor_request::RemoteAction,
         _wanted: &StillWanted<'_>,
     ) -> Result<serde_json::Value, String> {
         Err("no histories here".to_owned())
@@ -86,7 +86,7 @@ fn what_is_asked_for_is_answered() {
     };
     let listening = Listening::bind(temp.path(), REQUEST_SOCKET).unwrap();
     let channels = Channels { request: Some(listening), control: None, info, bounds: Bounds::default() };
-    let reception = Reception::open(channels, Arc::new(Desk), std::process::id()).unwrap();
+    let reception = ChannelThreads::open(channels, Arc::new(Desk), std::process::id()).unwrap();
     let socket = temp.path().join(REQUEST_SOCKET);
     for name in ["granted", "open", "closed"] {
         std::fs::write(temp.path().join(name), name).unwrap();
@@ -102,7 +102,7 @@ fn what_is_asked_for_is_answered() {
     let denied =
         request::ask_for(&socket, &temp.path().join("closed"), AccessMode::Write, None, Wait::default())
             .unwrap();
-    assert!(matches!(denied, Answer::Denied { by: None, reason } if reason == "nobody is here"));
+    assert!(matches!(denied, FileRequestAnswer::Denied { by: None, reason } if reason == "nobody is here"));
     assert_eq!(request::checkpoint(&socket, "good").unwrap(), 4);
     let refused = |result: Result<(), RequestError>| result.unwrap_err().to_string();
     assert_eq!(refused(request::checkpoint(&socket, "bad").map(drop)), "not tracked");

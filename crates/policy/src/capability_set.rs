@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 use crate::access::{AccessMode, CapabilitySource};
 use crate::error::{CapabilityError, PolicyError};
-use crate::facts::{Facts, Found, FoundKind, HostFacts};
+use crate::facts::{Facts, FoundKind, HostFacts, ResolvedPath};
 use crate::resolved::{
-    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy,
-    PathKind, ProtectedNames, ResolvedPolicy, Rule, RuleAccess,
+    AccessRule, ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits,
+    NetworkPolicy, PathKind, ProtectedNames, ResolvedPolicy, RuleAccess,
 };
 
 pub(crate) use merge::merge_grants;
@@ -266,7 +266,7 @@ impl CapabilitySet {
     /// The policy to enforce: one rule a grant, denied paths masked where a grant covers them.
     pub fn to_policy(&self) -> Result<ResolvedPolicy, PolicyError> {
         let grants = merge_grants(self.fs.clone());
-        let rules = grants.iter().enumerate().map(|(index, grant)| Rule {
+        let rules = grants.iter().enumerate().map(|(index, grant)| AccessRule {
             path: grant.resolved.clone(),
             access: RuleAccess::Mode(grant.access),
             is_file: grant.is_file,
@@ -348,14 +348,14 @@ enum GrantShape {
     File,
 }
 
-fn find(path: &Path) -> Result<Found, CapabilityError> {
+fn find(path: &Path) -> Result<ResolvedPath, CapabilityError> {
     HostFacts.resolve(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => CapabilityError::PathNotFound { path: path.to_path_buf() },
         _ => CapabilityError::Resolve { path: path.to_path_buf(), source },
     })
 }
 
-fn check_shape(found: &Found, shape: GrantShape, path: &Path) -> Result<(), CapabilityError> {
+fn check_shape(found: &ResolvedPath, shape: GrantShape, path: &Path) -> Result<(), CapabilityError> {
     match (shape, found.kind == FoundKind::Directory) {
         (GrantShape::Directory, false) => {
             Err(CapabilityError::ExpectedDirectory { path: path.to_path_buf() })

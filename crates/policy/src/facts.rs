@@ -15,7 +15,7 @@ use nono_sys::process;
 
 /// Resolved path: every link followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ResolvedPath {
     /// Canonical and absolute.
     pub path: PathBuf,
     pub kind: FoundKind,
@@ -44,7 +44,7 @@ pub enum EntryKind {
 /// The questions resolution may ask.
 pub trait Facts {
     /// Follows every link of an absolute path.
-    fn resolve(&self, path: &Path) -> io::Result<Found>;
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath>;
 
     /// The entries of a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, EntryKind)>>;
@@ -71,9 +71,9 @@ pub trait Facts {
 pub struct HostFacts;
 
 impl Facts for HostFacts {
-    fn resolve(&self, path: &Path) -> io::Result<Found> {
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         let (path, metadata) = nono_sys::fs::locate(path)?;
-        Ok(Found { path, kind: found_kind(metadata.file_type()) })
+        Ok(ResolvedPath { path, kind: found_kind(metadata.file_type()) })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, EntryKind)>> {
@@ -168,7 +168,7 @@ mod tests {
         let _socket = UnixListener::bind(root.join("sock")).unwrap();
 
         let found = HostFacts.resolve(&root.join("link")).unwrap();
-        assert_eq!(found, Found { path: root.join("file"), kind: FoundKind::File });
+        assert_eq!(found, ResolvedPath { path: root.join("file"), kind: FoundKind::File });
         assert_eq!(HostFacts.resolve(&root).unwrap().kind, FoundKind::Directory);
         assert_eq!(HostFacts.resolve(&root.join("sock")).unwrap().kind, FoundKind::Socket);
         assert_eq!(HostFacts.resolve(Path::new("/dev/null")).unwrap().kind, FoundKind::Device);

@@ -32,7 +32,7 @@ pub use addresses::AddressClass;
 pub use capability_set::{CapabilitySet, CapabilitySetBuilder, PlatformRuleError};
 pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
 pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
-pub use facts::{EntryKind, Facts, Found, FoundKind, HostFacts};
+pub use facts::{EntryKind, Facts, FoundKind, HostFacts, ResolvedPath};
 pub use profile::{
     DiffLine, HookInstall, HookSection, Meaning, MergedProfile, Profile, ProfileInfo, ProfileOrigin,
     ProfileStore, ProjectEntry, ProjectOverlay, ProjectProfile, WorkdirAccess, diff, schema, template,
@@ -44,8 +44,8 @@ pub use query::{
 pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};
 pub use resolve::resolve;
 pub use resolved::{
-    ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note,
-    PathKind, ProtectedNames, ResolvedPolicy, Rule, RuleAccess,
+    AccessRule, ClosedBy, ClosedHow, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits,
+    NetworkPolicy, PathKind, PolicyNote, ProtectedNames, ResolvedPolicy, RuleAccess,
 };
 pub use state::{SandboxState, Typed};
 pub use within::is_within;

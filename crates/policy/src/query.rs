@@ -5,10 +5,10 @@
 //! A masked path is closed whatever the rules say. [`query_path`] is pure; [`query_path_on`] asks the file system
 //! first, in the way grants were resolved, so that links and `..` cannot widen an answer.
 
+mod broad_folders;
 mod locate;
 mod network;
 mod set;
-mod wide;
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,14 @@ use crate::error::grant_flag;
 use crate::facts::Facts;
 use crate::is_within;
 use crate::request::GrantKind;
-use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPolicy, Rule, RuleAccess};
+use crate::resolved::{
+    AccessRule, ClosedBy, ClosedHow, ClosedPath, FsCapability, ResolvedPolicy, RuleAccess,
+};
 
-use locate::{Target, locate};
+pub use broad_folders::is_system_folder;
+use locate::{LocatedPath, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
 pub use set::{SetAnswer, SetQuery};
-pub use wide::is_system_folder;
 
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +115,7 @@ pub fn query_path(policy: &ResolvedPolicy, path: &Path, exists: bool, want: Acce
     let grantable = if exists { path } else { path.parent().unwrap_or(path) };
     answer(
         policy,
-        &Target {
+        &LocatedPath {
             path: path.to_path_buf(),
             exists,
             is_dir,
@@ -135,7 +137,7 @@ pub fn query_path_on(
     answer(policy, &locate(facts, &cwd.join(raw_path)), want)
 }
 
-fn answer(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> QueryResult {
+fn answer(policy: &ResolvedPolicy, target: &LocatedPath, want: AccessMode) -> QueryResult {
     if let Some(socket) = policy.unix_sockets.iter().find(|socket| socket.resolved == target.path) {
         let FsCapability { resolved, access, source, .. } = socket.clone();
         return QueryResult::Allowed { granted_path: resolved, access, source };
@@ -157,7 +159,7 @@ fn spared(closed: &ClosedPath, want: AccessMode) -> bool {
 }
 
 /// The access rules give together, and the grant to name for it.
-fn allowing(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> Option<QueryResult> {
+fn allowing(policy: &ResolvedPolicy, target: &LocatedPath, want: AccessMode) -> Option<QueryResult> {
     let total = effective(policy, target)?;
     if !total.covers(want) {
         return None;
@@ -173,12 +175,12 @@ fn allowing(policy: &ResolvedPolicy, target: &Target, want: AccessMode) -> Optio
     Some(QueryResult::Allowed { granted_path: grant.resolved.clone(), access, source: grant.source.clone() })
 }
 
-fn effective(policy: &ResolvedPolicy, target: &Target) -> Option<AccessMode> {
+fn effective(policy: &ResolvedPolicy, target: &LocatedPath) -> Option<AccessMode> {
     policy.rules.iter().filter_map(|rule| gives(rule, target)).reduce(AccessMode::union)
 }
 
 /// Access that one rule gives on the target.
-fn gives(rule: &Rule, target: &Target) -> Option<AccessMode> {
+fn gives(rule: &AccessRule, target: &LocatedPath) -> Option<AccessMode> {
     let at = rule.path == target.path;
     match rule.access {
         RuleAccess::List => (at && target.exists).then_some(AccessMode::Read),
@@ -191,7 +193,7 @@ fn gives(rule: &Rule, target: &Target) -> Option<AccessMode> {
 
 fn reason(
     policy: &ResolvedPolicy,
-    target: &Target,
+    target: &LocatedPath,
     want: AccessMode,
     closed: Option<&ClosedPath>,
 ) -> DeniedReason {
@@ -217,13 +219,18 @@ fn closed_reason(closed: &ClosedPath) -> DeniedReason {
 }
 
 /// The carved directory in which the target would have to be made or changed, when its grant would have allowed it.
-fn carved(policy: &ResolvedPolicy, target: &Target) -> Option<PathBuf> {
+fn carved(policy: &ResolvedPolicy, target: &LocatedPath) -> Option<PathBuf> {
     let dir = if target.exists { &target.path } else { &target.grantable };
     let listed = policy.rules.iter().find(|rule| rule.access == RuleAccess::List && rule.path == *dir)?;
     Some(listed.path.clone())
 }
 
-fn denied(policy: &ResolvedPolicy, target: &Target, want: AccessMode, reason: DeniedReason) -> QueryResult {
+fn denied(
+    policy: &ResolvedPolicy,
+    target: &LocatedPath,
+    want: AccessMode,
+    reason: DeniedReason,
+) -> QueryResult {
     let closest = policy
         .grants
         .iter()
@@ -242,7 +249,7 @@ fn denied(policy: &ResolvedPolicy, target: &Target, want: AccessMode, reason: De
 
 fn suggestion(
     policy: &ResolvedPolicy,
-    target: &Target,
+    target: &LocatedPath,
     want: AccessMode,
     reason: &DeniedReason,
 ) -> Option<Suggestion> {
@@ -273,7 +280,7 @@ fn suggestion(
 
 /// Whether a grant of the folder would open far more than was asked for; or nothing new, where it is taken apart around
 /// what is closed in it.
-fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
+fn is_wide(policy: &ResolvedPolicy, target: &LocatedPath) -> bool {
     let inside = |closed: &ClosedPath| {
         closed.resolved != target.grantable && is_within(&closed.resolved, &target.grantable)
     };
@@ -289,7 +296,7 @@ fn is_wide(policy: &ResolvedPolicy, target: &Target) -> bool {
 }
 
 /// A bypass has to name something that is there and lies in the protected path.
-fn bypassable(policy: &ResolvedPolicy, target: &Target) -> bool {
+fn bypassable(policy: &ResolvedPolicy, target: &LocatedPath) -> bool {
     let protects = |closed: &ClosedPath| {
         matches!(closed.by, ClosedBy::Protected(_)) && is_within(&target.grantable, &closed.resolved)
     };

@@ -5,12 +5,12 @@
 //! ends in an error; nothing is dropped to make a policy fit. Only optional paths and paths of groups may be missing,
 //! and each of those leaves a note.
 
-mod carve;
-mod closed;
+mod clear_of_protected;
 mod grants;
 mod locate;
 mod network;
 mod project;
+mod protected;
 mod variables;
 
 #[cfg(test)]
@@ -24,10 +24,10 @@ use crate::error::PolicyError;
 use crate::facts::Facts;
 use crate::profile::MergedProfile;
 use crate::request::{HostContext, RunRequest};
-use crate::resolved::{Note, ResolvedPolicy};
+use crate::resolved::{PolicyNote, ResolvedPolicy};
 
-use closed::Closures;
 use locate::Locator;
+use protected::Closures;
 
 /// Inputs shared by all steps of one resolution.
 struct Inputs<'a> {
@@ -53,17 +53,17 @@ pub fn resolve(
 
     let mut closures = Closures::collect(&inputs)?;
     let bypasses = closures.apply_bypasses(&inputs)?;
-    closed::check_bypasses_are_the_persons(&bypasses, profile)?;
+    protected::check_bypasses_are_the_persons(&bypasses, profile)?;
     let unix_sockets = grants::sockets(&inputs, &closures, &mut notes)?;
     let grants = merge_grants(grants::collect(&inputs, &closures, &mut notes)?);
-    closed::check_bypasses_are_used(&bypasses, &grants, &unix_sockets)?;
+    protected::check_bypasses_are_used(&bypasses, &grants, &unix_sockets)?;
     let granted: Vec<_> = grants.iter().map(|grant| grant.resolved.as_path()).collect();
     closures.close_names(&inputs, &granted);
 
     let home = host.home.as_ref().map(|home| inputs.locator.place(home).path);
-    let rules = carve::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
+    let rules = clear_of_protected::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
     let names = std::mem::take(&mut closures.names);
-    let closed = carve::closed_paths(closures, &grants, &rules, &mut notes)?;
+    let closed = clear_of_protected::closed_paths(closures, &grants, &rules, &mut notes)?;
     notes.extend(closed.iter().filter_map(|closed| hard_links(facts, closed)));
 
     Ok(ResolvedPolicy {
@@ -85,10 +85,10 @@ pub fn resolve(
 
 /// Note for a closed file with several hard links: another name may be granted, and only a search of the disk could
 /// tell.
-fn hard_links(facts: &dyn Facts, closed: &crate::resolved::ClosedPath) -> Option<Note> {
+fn hard_links(facts: &dyn Facts, closed: &crate::resolved::ClosedPath) -> Option<PolicyNote> {
     if closed.kind != crate::resolved::PathKind::File {
         return None;
     }
     let links = facts.hard_links(&closed.resolved).ok().filter(|links| *links > 1)?;
-    Some(Note::HardLinks { path: closed.resolved.clone(), links })
+    Some(PolicyNote::HardLinks { path: closed.resolved.clone(), links })
 }

@@ -39,7 +39,7 @@ pub enum RuleAccess {
 
 /// One rule for the kernel. `grant` is the index in [`ResolvedPolicy::grants`] it was derived from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct AccessRule {
     #[serde(with = "crate::path_serde")]
     pub path: PathBuf,
     pub access: RuleAccess,
@@ -244,7 +244,7 @@ pub struct EnvironmentRules {
 /// Remark for `--dry-run` or the footer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Note {
+pub enum PolicyNote {
     /// An optional path of a group or profile that does not exist here.
     Skipped {
         #[serde(with = "crate::path_serde")]
@@ -272,7 +272,7 @@ pub struct ResolvedPolicy {
     /// Profile names from the base to the one asked for.
     pub profiles: Vec<String>,
     pub grants: Vec<FsCapability>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<AccessRule>,
     pub closed: Vec<ClosedPath>,
     #[serde(skip)]
     pub names: ProtectedNames,
@@ -288,7 +288,7 @@ pub struct ResolvedPolicy {
     pub limits: Limits,
     /// Keep the caller's terminal instead of giving the child its own.
     pub interactive: bool,
-    pub notes: Vec<Note>,
+    pub notes: Vec<PolicyNote>,
 }
 
 #[cfg(test)]

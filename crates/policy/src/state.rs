@@ -13,8 +13,8 @@ use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
 use crate::resolved::{
-    ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, Note, ProtectedNames,
-    ResolvedPolicy, Rule,
+    AccessRule, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, PolicyNote,
+    ProtectedNames, ResolvedPolicy,
 };
 
 /// One grant of a state.
@@ -168,7 +168,7 @@ fn around<P>(
 pub struct ToldPolicy<'a> {
     profiles: &'a [String],
     grants: &'a [FsCapability],
-    rules: &'a [Rule],
+    rules: &'a [AccessRule],
     closed: &'a [ClosedPath],
     unix_sockets: &'a [FsCapability],
     network: &'a NetworkPolicy,
@@ -178,7 +178,7 @@ pub struct ToldPolicy<'a> {
     workdir: &'a Path,
     limits: &'a Limits,
     interactive: bool,
-    notes: Vec<&'a Note>,
+    notes: Vec<&'a PolicyNote>,
 }
 
 impl<'a> ToldPolicy<'a> {
@@ -260,8 +260,8 @@ fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
 }
 
 /// Whether a note is for the child. Notes on absent paths are not: there are many, and they are of no use to it.
-fn is_of_use(note: &Note) -> bool {
-    !matches!(note, Note::Skipped { .. })
+fn is_of_use(note: &PolicyNote) -> bool {
+    !matches!(note, PolicyNote::Skipped { .. })
 }
 
 fn set_limits(limits: &Limits) -> Option<Limits> {

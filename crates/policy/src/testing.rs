@@ -6,33 +6,33 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::data::{EnvironmentData, Group, GroupKind, PolicyData};
-use crate::facts::{EntryKind, Facts, Found, FoundKind};
+use crate::facts::{EntryKind, Facts, FoundKind, ResolvedPath};
 use crate::profile::MergedProfile;
 use crate::request::{GrantKind, GrantRequest, HostContext, RunRequest};
 use crate::{AccessMode, PolicyError, ResolvedPolicy};
 
 #[derive(Clone, Debug)]
-enum Node {
+enum FakeNode {
     Is(FoundKind),
     Link(PathBuf),
 }
 
 /// In-memory file tree; parents are made as needed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tree {
-    nodes: BTreeMap<PathBuf, Node>,
+pub(crate) struct FakeTree {
+    nodes: BTreeMap<PathBuf, FakeNode>,
     links: BTreeMap<PathBuf, u64>,
 }
 
-impl Tree {
+impl FakeTree {
     /// Tree from lines: `d/` makes a directory, `a -> b` a link, `a =` a socket, `a |` a pipe, `a !` a device, else a
     /// file.
-    pub(crate) fn of(lines: &[&str]) -> Tree {
-        let mut tree = Tree::default();
-        tree.nodes.insert("/".into(), Node::Is(FoundKind::Directory));
+    pub(crate) fn of(lines: &[&str]) -> FakeTree {
+        let mut tree = FakeTree::default();
+        tree.nodes.insert("/".into(), FakeNode::Is(FoundKind::Directory));
         for line in lines {
             match line.split_once(" -> ") {
-                Some((from, to)) => tree.add(from, Node::Link(to.into())),
+                Some((from, to)) => tree.add(from, FakeNode::Link(to.into())),
                 None => tree.add_plain(line),
             }
         }
@@ -47,18 +47,18 @@ impl Tree {
             _ if line.ends_with('/') => (line.trim_end_matches('/'), FoundKind::Directory),
             _ => (line, FoundKind::File),
         };
-        self.add(path, Node::Is(kind));
+        self.add(path, FakeNode::Is(kind));
     }
 
-    fn add(&mut self, path: &str, node: Node) {
+    fn add(&mut self, path: &str, node: FakeNode) {
         let path = PathBuf::from(path);
         for parent in path.ancestors().skip(1) {
-            self.nodes.entry(parent.to_path_buf()).or_insert(Node::Is(FoundKind::Directory));
+            self.nodes.entry(parent.to_path_buf()).or_insert(FakeNode::Is(FoundKind::Directory));
         }
         self.nodes.insert(path, node);
     }
 
-    pub(crate) fn with_links(mut self, path: &str, links: u64) -> Tree {
+    pub(crate) fn with_links(mut self, path: &str, links: u64) -> FakeTree {
         self.links.insert(path.into(), links);
         self
     }
@@ -66,8 +66,8 @@ impl Tree {
     /// Every path that is not a link.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, FoundKind)> {
         self.nodes.iter().filter_map(|(path, node)| match node {
-            Node::Is(kind) => Some((path.as_path(), *kind)),
-            Node::Link(_) => None,
+            FakeNode::Is(kind) => Some((path.as_path(), *kind)),
+            FakeNode::Link(_) => None,
         })
     }
 
@@ -82,8 +82,8 @@ impl Tree {
                 Component::Normal(name) => {
                     let next = at.join(name);
                     at = match self.nodes.get(&next) {
-                        Some(Node::Is(_)) => next,
-                        Some(Node::Link(target)) => self.follow(&at.join(target), budget - 1)?,
+                        Some(FakeNode::Is(_)) => next,
+                        Some(FakeNode::Link(target)) => self.follow(&at.join(target), budget - 1)?,
                         None => return Err(io::ErrorKind::NotFound.into()),
                     };
                 }
@@ -94,11 +94,11 @@ impl Tree {
     }
 }
 
-impl Facts for Tree {
-    fn resolve(&self, path: &Path) -> io::Result<Found> {
+impl Facts for FakeTree {
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         let path = self.follow(path, 10)?;
         match self.nodes.get(&path) {
-            Some(Node::Is(kind)) => Ok(Found { path, kind: *kind }),
+            Some(FakeNode::Is(kind)) => Ok(ResolvedPath { path, kind: *kind }),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -110,7 +110,7 @@ impl Facts for Tree {
 
     fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         match self.nodes.get(path) {
-            Some(Node::Link(target)) => Ok(target.clone()),
+            Some(FakeNode::Link(target)) => Ok(target.clone()),
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
@@ -125,12 +125,12 @@ impl Facts for Tree {
     }
 }
 
-fn entry_kind(node: &Node) -> EntryKind {
+fn entry_kind(node: &FakeNode) -> EntryKind {
     match node {
-        Node::Link(_) => EntryKind::Symlink,
-        Node::Is(FoundKind::Directory) => EntryKind::Directory,
-        Node::Is(FoundKind::File) => EntryKind::File,
-        Node::Is(_) => EntryKind::Other,
+        FakeNode::Link(_) => EntryKind::Symlink,
+        FakeNode::Is(FoundKind::Directory) => EntryKind::Directory,
+        FakeNode::Is(FoundKind::File) => EntryKind::File,
+        FakeNode::Is(_) => EntryKind::Other,
     }
 }
 
@@ -177,8 +177,8 @@ pub(crate) fn data() -> PolicyData {
 }
 
 /// The tree most tests start from.
-pub(crate) fn tree() -> Tree {
-    Tree::of(&[
+pub(crate) fn tree() -> FakeTree {
+    FakeTree::of(&[
         "/usr/bin/nono",
         "/usr/bin/ls",
         "/bin -> usr/bin",
@@ -214,7 +214,7 @@ pub(crate) fn dir(path: &str, access: AccessMode) -> RunRequest {
     RunRequest { grants: vec![grant(path, access, GrantKind::Directory)], ..RunRequest::default() }
 }
 
-pub(crate) fn resolve_in(tree: &Tree, request: &RunRequest) -> Result<ResolvedPolicy, PolicyError> {
+pub(crate) fn resolve_in(tree: &FakeTree, request: &RunRequest) -> Result<ResolvedPolicy, PolicyError> {
     crate::resolve(request, &host(), &MergedProfile::default(), &data(), tree)
 }
 

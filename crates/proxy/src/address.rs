@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use nono_policy::addresses::{self, AddressClass, class_of, class_of_host};
 use nono_policy::hosts::{Host, HostRule, Hosts};
 
-use crate::config::Target;
+use crate::config::RequestTarget;
 
 /// Whether this address may be dialled for this target. The target itself was judged before.
-pub fn may_dial(rules: &[HostRule], target: &Target, address: IpAddr) -> bool {
+pub fn may_dial(rules: &[HostRule], target: &RequestTarget, address: IpAddr) -> bool {
     if names_address(rules, address, target.port) {
         return true;
     }

@@ -24,7 +24,7 @@ pub enum BadBody {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BodyState {
     Length(u64),
     UntilClose,
     Size { digits: u32 },
@@ -41,7 +41,7 @@ enum State {
 /// Decoder of one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    state: State,
+    state: BodyState,
     /// Size of the current chunk.
     size: u64,
     extra: usize,
@@ -49,7 +49,7 @@ pub struct Decoder {
 
 /// Result of decoding some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct BodyStep {
     /// Number of bytes that belong to the body and its framing.
     pub consumed: usize,
     /// Range of these bytes that is body data.
@@ -59,39 +59,39 @@ pub struct Step {
 impl Decoder {
     pub fn new(framing: Framing) -> Decoder {
         let state = match framing {
-            Framing::Empty | Framing::Length(0) => State::Done,
-            Framing::Length(length) => State::Length(length),
-            Framing::UntilClose => State::UntilClose,
-            Framing::Chunked => State::Size { digits: 0 },
+            Framing::Empty | Framing::Length(0) => BodyState::Done,
+            Framing::Length(length) => BodyState::Length(length),
+            Framing::UntilClose => BodyState::UntilClose,
+            Framing::Chunked => BodyState::Size { digits: 0 },
         };
         Decoder { state, size: 0, extra: 0 }
     }
 
     pub fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == BodyState::Done
     }
 
     /// Number of body bytes that follow without framing between them.
     pub fn plain(&self) -> u64 {
         match self.state {
-            State::Length(left) => left,
-            State::UntilClose => u64::MAX,
+            BodyState::Length(left) => left,
+            BodyState::UntilClose => u64::MAX,
             _ => 0,
         }
     }
 
     /// Counts body bytes that were forwarded without [`Decoder::step`].
     pub fn passed(&mut self, bytes: u64) {
-        if let State::Length(left) = self.state {
-            self.state = after(left.saturating_sub(bytes), State::Length, State::Done);
+        if let BodyState::Length(left) = self.state {
+            self.state = after(left.saturating_sub(bytes), BodyState::Length, BodyState::Done);
         }
     }
 
     /// Checks that the body is complete when the sender has ended.
     pub fn end(&mut self) -> Result<(), BadBody> {
         match self.state {
-            State::UntilClose | State::Done => {
-                self.state = State::Done;
+            BodyState::UntilClose | BodyState::Done => {
+                self.state = BodyState::Done;
                 Ok(())
             }
             _ => Err(BadBody::Short),
@@ -99,17 +99,17 @@ impl Decoder {
     }
 
     /// Decodes the next bytes, up to the end of the first piece of data in them.
-    pub fn step(&mut self, input: &[u8]) -> Result<Step, BadBody> {
+    pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, BadBody> {
         for (at, byte) in input.iter().enumerate() {
             let here = u64::try_from(input.len() - at).unwrap_or(u64::MAX);
             let (length, next) = match self.state {
-                State::Done => return Ok(Step { consumed: at, data: at..at }),
-                State::UntilClose => (here, State::UntilClose),
-                State::Length(left) => {
-                    (here.min(left), after(left - here.min(left), State::Length, State::Done))
+                BodyState::Done => return Ok(BodyStep { consumed: at, data: at..at }),
+                BodyState::UntilClose => (here, BodyState::UntilClose),
+                BodyState::Length(left) => {
+                    (here.min(left), after(left - here.min(left), BodyState::Length, BodyState::Done))
                 }
-                State::Data(left) => {
-                    (here.min(left), after(left - here.min(left), State::Data, State::DataReturn))
+                BodyState::Data(left) => {
+                    (here.min(left), after(left - here.min(left), BodyState::Data, BodyState::DataReturn))
                 }
                 _ => {
                     self.frame(*byte)?;
@@ -119,38 +119,40 @@ impl Decoder {
             self.state = next;
             // At most the size of the input, so it fits.
             let end = at + usize::try_from(length).unwrap_or(0);
-            return Ok(Step { consumed: end, data: at..end });
+            return Ok(BodyStep { consumed: end, data: at..end });
         }
-        Ok(Step { consumed: input.len(), data: input.len()..input.len() })
+        Ok(BodyStep { consumed: input.len(), data: input.len()..input.len() })
     }
 
     /// Handles one byte of framing.
     fn frame(&mut self, byte: u8) -> Result<(), BadBody> {
         self.state = match (self.state, byte) {
-            (State::Size { digits }, _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
+            (BodyState::Size { digits }, _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
                 self.size = if digits == 0 { digit } else { self.size << 4 | digit };
-                State::Size { digits: digits + 1 }
+                BodyState::Size { digits: digits + 1 }
             }
-            (State::Size { digits: 1.. } | State::Extension, b'\r') => State::SizeEnd,
-            (State::Size { digits: 1.. }, b';') => State::Extension,
-            (State::Extension, _) if is_text(byte) => self.extra(State::Extension)?,
-            (State::SizeEnd, b'\n') if self.size == 0 => State::Trailer { empty: true },
-            (State::SizeEnd, b'\n') => State::Data(self.size),
-            (State::DataReturn, b'\r') => State::DataEnd,
-            (State::DataEnd, b'\n') => State::Size { digits: 0 },
-            (State::Trailer { empty }, b'\r') => State::TrailerEnd { empty },
+            (BodyState::Size { digits: 1.. } | BodyState::Extension, b'\r') => BodyState::SizeEnd,
+            (BodyState::Size { digits: 1.. }, b';') => BodyState::Extension,
+            (BodyState::Extension, _) if is_text(byte) => self.extra(BodyState::Extension)?,
+            (BodyState::SizeEnd, b'\n') if self.size == 0 => BodyState::Trailer { empty: true },
+            (BodyState::SizeEnd, b'\n') => BodyState::Data(self.size),
+            (BodyState::DataReturn, b'\r') => BodyState::DataEnd,
+            (BodyState::DataEnd, b'\n') => BodyState::Size { digits: 0 },
+            (BodyState::Trailer { empty }, b'\r') => BodyState::TrailerEnd { empty },
             // A line that starts with a space would continue the one before.
-            (State::Trailer { empty: true }, b' ' | b'\t') => return Err(BadBody::Chunk),
-            (State::Trailer { .. }, _) if is_text(byte) => self.extra(State::Trailer { empty: false })?,
-            (State::TrailerEnd { empty: true }, b'\n') => State::Done,
-            (State::TrailerEnd { empty: false }, b'\n') => State::Trailer { empty: true },
+            (BodyState::Trailer { empty: true }, b' ' | b'\t') => return Err(BadBody::Chunk),
+            (BodyState::Trailer { .. }, _) if is_text(byte) => {
+                self.extra(BodyState::Trailer { empty: false })?
+            }
+            (BodyState::TrailerEnd { empty: true }, b'\n') => BodyState::Done,
+            (BodyState::TrailerEnd { empty: false }, b'\n') => BodyState::Trailer { empty: true },
             _ => return Err(BadBody::Chunk),
         };
         Ok(())
     }
 
-    fn extra(&mut self, next: State) -> Result<State, BadBody> {
+    fn extra(&mut self, next: BodyState) -> Result<BodyState, BadBody> {
         self.extra += 1;
         if self.extra > MAX_EXTRA { Err(BadBody::TooMuch) } else { Ok(next) }
     }
@@ -160,7 +162,7 @@ fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-fn after(left: u64, more: impl Fn(u64) -> State, done: State) -> State {
+fn after(left: u64, more: impl Fn(u64) -> BodyState, done: BodyState) -> BodyState {
     if left == 0 { done } else { more(left) }
 }
 

@@ -8,7 +8,7 @@
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::Limits;
-use crate::head::{Fields, Form, Request};
+use crate::head::{Fields, RequestHead, TargetForm};
 
 /// Size of the budget in bytes, for requests and again for responses.
 const BUDGET: usize = 8 << 20;
@@ -66,10 +66,10 @@ impl Held<'_> {
 }
 
 /// Memory of a request's head while it is served.
-pub(crate) fn of_request(request: &Request) -> usize {
+pub(crate) fn of_request(request: &RequestHead) -> usize {
     let path = match &request.form {
-        Form::Absolute { path, .. } | Form::Origin { path } => path.len(),
-        Form::Tunnel(_) | Form::Asterisk => 0,
+        TargetForm::Absolute { path, .. } | TargetForm::Origin { path } => path.len(),
+        TargetForm::Tunnel(_) | TargetForm::Asterisk => 0,
     };
     path + of_fields(&request.fields)
 }

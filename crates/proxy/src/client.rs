@@ -7,18 +7,18 @@ use tokio::time::timeout;
 use crate::budget::{self, FIRST, Held};
 use crate::buffered::{Buffered, NoHead};
 use crate::forward::After;
-use crate::head::{Framing, Request, parse_request};
+use crate::head::{Framing, RequestHead, parse_request};
 use crate::refusal::Refusal;
-use crate::shared::{Shared, Stream};
+use crate::shared::{ListenerShared, Stream};
 use crate::transfer::send;
 
 /// Reads the next head with its reservation; `None` if the client has no more. `wait` is the time for its first byte.
 /// Returns when the receiver has room for the request's events.
 pub(crate) async fn read<'s, C: Stream>(
     client: &mut Buffered<C>,
-    shared: &'s Shared,
+    shared: &'s ListenerShared,
     wait: Duration,
-) -> Result<Option<(Request, Held<'s>)>, Refusal> {
+) -> Result<Option<(RequestHead, Held<'s>)>, Refusal> {
     if client.is_empty() {
         client.rest();
         match timeout(wait, client.fill_some(FIRST)).await {
@@ -36,8 +36,8 @@ pub(crate) async fn read<'s, C: Stream>(
 
 async fn head<'s, C: Stream>(
     client: &mut Buffered<C>,
-    shared: &'s Shared,
-) -> Result<Option<(Request, Held<'s>)>, Refusal> {
+    shared: &'s ListenerShared,
+) -> Result<Option<(RequestHead, Held<'s>)>, Refusal> {
     let limits = &shared.config.limits;
     let Ok(Some(mut held)) = timeout(limits.head_time, shared.heads.requests.place()).await else {
         return Err(Refusal::crowded());
@@ -60,8 +60,8 @@ async fn head<'s, C: Stream>(
 pub(crate) async fn say<C: Stream>(
     client: &mut Buffered<C>,
     refusal: &Refusal,
-    request: Option<&Request>,
-    shared: &Shared,
+    request: Option<&RequestHead>,
+    shared: &ListenerShared,
 ) -> After {
     let stays = request.is_some_and(|request| {
         request.stays()

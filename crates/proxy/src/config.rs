@@ -12,7 +12,7 @@ use crate::credential::endpoint::Endpoint;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     pub allowed: Vec<HostRule>,
-    pub reach: Reach,
+    pub reach: OpenNetworks,
     /// Token that clients must present, if any.
     pub token: Option<Token>,
     pub upstream: Option<Upstream>,
@@ -35,7 +35,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             allowed: Vec::new(),
-            reach: Reach::default(),
+            reach: OpenNetworks::default(),
             token: None,
             upstream: None,
             routes: Vec::new(),
@@ -51,7 +51,7 @@ impl Default for Config {
 
 /// Hosts that are open beside the rules, or closed despite them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct OpenNetworks {
     /// Opens every host, this machine and private networks included, except link-local addresses and cloud metadata
     /// services.
     pub all: bool,
@@ -59,9 +59,9 @@ pub struct Reach {
     pub metadata: bool,
 }
 
-impl Default for Reach {
-    fn default() -> Reach {
-        Reach { all: false, metadata: true }
+impl Default for OpenNetworks {
+    fn default() -> OpenNetworks {
+        OpenNetworks { all: false, metadata: true }
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Route {
     /// Path put before the request's own path; starts with `/`, or is empty.
     pub base: String,
     pub inject: Inject,
-    pub secret: Key,
+    pub secret: RouteKey,
     /// Placeholder that the command has instead; the secret replaces it in requests to this host.
     pub dummy: String,
     /// Permitted methods and paths; everything, if empty.
@@ -98,7 +98,7 @@ pub struct Route {
 
 /// The secret of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Key {
+pub enum RouteKey {
     Secret(Secret),
     /// The secret is missing; requests that need it are refused with this reason.
     Missing(String),
@@ -106,17 +106,17 @@ pub enum Key {
     None,
 }
 
-impl From<Secret> for Key {
-    fn from(secret: Secret) -> Key {
-        Key::Secret(secret)
+impl From<Secret> for RouteKey {
+    fn from(secret: Secret) -> RouteKey {
+        RouteKey::Secret(secret)
     }
 }
 
 impl Route {
     pub fn secret(&self) -> Option<&Secret> {
         match &self.secret {
-            Key::Secret(secret) => Some(secret),
-            Key::Missing(_) | Key::None => None,
+            RouteKey::Secret(secret) => Some(secret),
+            RouteKey::Missing(_) | RouteKey::None => None,
         }
     }
 }
@@ -214,7 +214,7 @@ pub type Token = Secret;
 
 /// Host and port of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct RequestTarget {
     pub host: Host,
     pub port: u16,
 }

@@ -15,14 +15,14 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::access::dialled;
 use crate::address::{is_localhost, is_metadata_name};
 use crate::buffered::Buffered;
-use crate::config::{Config, Target, Upstream};
+use crate::config::{Config, RequestTarget, Upstream};
 use crate::event::Category;
 use crate::head::parse_response;
-use crate::judge::dialled;
 use crate::refusal::{Refusal, remedy};
-use crate::shared::Shared;
+use crate::shared::ListenerShared;
 
 /// Time after which the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -36,7 +36,7 @@ pub(crate) struct Reached {
 }
 
 /// Upstream proxy for this target, if any.
-pub(crate) fn way<'a>(config: &'a Config, target: &Target) -> Option<&'a Upstream> {
+pub(crate) fn way<'a>(config: &'a Config, target: &RequestTarget) -> Option<&'a Upstream> {
     let here = match &target.host {
         Host::Address(address) => address.is_loopback(),
         name @ Host::Name(_) => is_localhost(name),
@@ -47,7 +47,7 @@ pub(crate) fn way<'a>(config: &'a Config, target: &Target) -> Option<&'a Upstrea
 }
 
 /// Connects to the target, or to its upstream proxy.
-pub(crate) async fn reach(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
+pub(crate) async fn reach(shared: &ListenerShared, target: &RequestTarget) -> Result<Reached, Refusal> {
     let limit = shared.config.limits.connect_time;
     let work = async {
         match way(&shared.config, target) {
@@ -63,7 +63,10 @@ pub(crate) async fn reach(shared: &Shared, target: &Target) -> Result<Reached, R
 }
 
 /// Connects for a tunnel, through a tunnel of the upstream proxy if there is one.
-pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Reached, Refusal> {
+pub(crate) async fn reach_tunnel(
+    shared: &ListenerShared,
+    target: &RequestTarget,
+) -> Result<Reached, Refusal> {
     let mut reached = reach(shared, target).await?;
     if let Some(upstream) = way(&shared.config, target) {
         let limit = shared.config.limits.connect_time;
@@ -76,7 +79,7 @@ pub(crate) async fn reach_tunnel(shared: &Shared, target: &Target) -> Result<Rea
 }
 
 /// Checks a target that an upstream proxy resolves: only the text of the request can be checked.
-fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal> {
+fn check_without_lookup(config: &Config, target: &RequestTarget) -> Result<(), Refusal> {
     match target.host {
         Host::Address(address) if !dialled(config, target, address) => Err(closed(config, target, address)),
         _ if is_metadata_name(&target.host) => Err(Refusal::host(config, target)),
@@ -85,7 +88,7 @@ fn check_without_lookup(config: &Config, target: &Target) -> Result<(), Refusal>
 }
 
 /// Addresses of the target that may be dialled.
-async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Refusal> {
+async fn judged(shared: &ListenerShared, target: &RequestTarget) -> Result<Vec<SocketAddr>, Refusal> {
     let found = match &target.host {
         Host::Address(address) => vec![*address],
         name if is_localhost(name) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
@@ -106,13 +109,13 @@ async fn judged(shared: &Shared, target: &Target) -> Result<Vec<SocketAddr>, Ref
     if open.is_empty() { Err(closed(&shared.config, target, first)) } else { Ok(open) }
 }
 
-fn unresolved(target: &Target, error: &io::Error) -> Refusal {
+fn unresolved(target: &RequestTarget, error: &io::Error) -> Refusal {
     Refusal::upstream(Category::ResolveFailed, format!("cannot resolve {}: {error}", target.host))
 }
 
-fn closed(config: &Config, target: &Target, address: IpAddr) -> Refusal {
+fn closed(config: &Config, target: &RequestTarget, address: IpAddr) -> Refusal {
     let kind = class_of(address).unwrap_or(AddressClass::Metadata).word();
-    let rule = Target { host: Host::Address(address), port: target.port };
+    let rule = RequestTarget { host: Host::Address(address), port: target.port };
     let advice = format!(
         "{target} leads to {address}, a {kind} address, which is closed; to open it: {}",
         remedy(config, &rule)
@@ -159,11 +162,11 @@ async fn dial(address: SocketAddr) -> io::Result<Reached> {
 }
 
 /// Connects to the upstream proxy. Its address is not checked: the user configured it.
-async fn reach_upstream(shared: &Shared, upstream: &Upstream) -> Result<Reached, Refusal> {
+async fn reach_upstream(shared: &ListenerShared, upstream: &Upstream) -> Result<Reached, Refusal> {
     let host = upstream.host.parse::<Host>().map_err(|error| {
         Refusal::upstream(Category::ResolveFailed, format!("the upstream proxy: {error}"))
     })?;
-    let target = Target { host, port: upstream.port };
+    let target = RequestTarget { host, port: upstream.port };
     let found = match &target.host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
@@ -177,9 +180,9 @@ async fn reach_upstream(shared: &Shared, upstream: &Upstream) -> Result<Reached,
 
 /// Opens a tunnel through the upstream proxy with `CONNECT`.
 async fn ask_tunnel(
-    shared: &Shared,
+    shared: &ListenerShared,
     upstream: &Upstream,
-    target: &Target,
+    target: &RequestTarget,
     stream: &mut Buffered<TcpStream>,
 ) -> Result<(), Refusal> {
     let broken = |error: &dyn Error| {
@@ -197,7 +200,7 @@ async fn ask_tunnel(
     if head.status / 100 == 2 { Ok(()) } else { Err(rejected(target, head.status)) }
 }
 
-fn rejected(target: &Target, status: u16) -> Refusal {
+fn rejected(target: &RequestTarget, status: u16) -> Refusal {
     Refusal::upstream(
         Category::UpstreamProxyRejected,
         format!("the upstream proxy answered {status} for {target}"),

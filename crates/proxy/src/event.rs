@@ -54,7 +54,7 @@ pub enum Phase {
 
 /// Event for a request that ended or was refused, or for the opening or end of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct ProxyEvent {
     pub time_ms: u64,
     pub mode: Mode,
     pub allowed: bool,
@@ -82,22 +82,22 @@ pub struct Event {
 }
 
 /// Future that is ready when the receiver has room for events.
-pub type Room<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type EventCapacity<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Receiver of a proxy's events.
 pub trait Events: Send + Sync + 'static {
     /// Receives one event. Called on the runtime's threads, so it must not block.
-    fn event(&self, event: Event);
+    fn event(&self, event: ProxyEvent);
 
     /// Waits for room. No request is started before there is room to report it; each reports at most two events.
-    fn room(&self) -> Room<'_> {
+    fn room(&self) -> EventCapacity<'_> {
         Box::pin(std::future::ready(()))
     }
 }
 
 /// A function always has room.
-impl<F: Fn(Event) + Send + Sync + 'static> Events for F {
-    fn event(&self, event: Event) {
+impl<F: Fn(ProxyEvent) + Send + Sync + 'static> Events for F {
+    fn event(&self, event: ProxyEvent) {
         self(event);
     }
 }

@@ -3,8 +3,8 @@
 //! Both heads are written anew from their parsed values. Request body and response are forwarded at the same time: a
 //! server may answer before it has received everything.
 
-mod answer;
 mod client;
+mod response;
 pub(crate) mod server;
 mod write;
 
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::io::split;
 
 use crate::buffered::Buffered;
-use crate::config::{Target, Upstream};
+use crate::config::{RequestTarget, Upstream};
 use crate::credential::guard::{Guarded, is_leak};
 use crate::credential::via::Via;
 use crate::dial;
-use crate::event::{Category, Event};
-use crate::greeting;
-use crate::head::{Framing, Request};
+use crate::event::{Category, ProxyEvent};
+use crate::first_bytes;
+use crate::head::{Framing, RequestHead};
 use crate::pump::{Broken, Pump, join};
-use crate::record::Record;
+use crate::record::PendingEvent;
 use crate::refusal::Refusal;
-use crate::shared::{Shared, Stream};
-use crate::transfer::{Cut, Plan, transfer};
-use answer::{Answer, Answered, Failed};
+use crate::shared::{ListenerShared, Stream};
+use crate::transfer::{Cut, TransferPlan, transfer};
 use client::left;
-pub(crate) use server::{Kept, Server};
+use response::{Answered, ForwardFailure, ResponseRelay};
+pub(crate) use server::{KeptConnection, Server};
 
 /// Next step for the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(crate) enum After {
 
 /// A request to forward. It may hold a secret.
 pub(crate) struct Forward<'a> {
-    pub(crate) request: &'a Request,
-    pub(crate) target: &'a Target,
+    pub(crate) request: &'a RequestHead,
+    pub(crate) target: &'a RequestTarget,
     pub(crate) path: &'a str,
     /// Credential handling, if there is a credential for the server.
     pub(crate) via: Option<Via<'a>>,
@@ -55,15 +55,15 @@ impl Forward<'_> {
     pub(crate) async fn run<C: Stream>(
         &self,
         client: &mut Buffered<C>,
-        kept: &mut Kept,
-        shared: &Shared,
-        record: &mut Record<'_>,
+        kept: &mut KeptConnection,
+        shared: &ListenerShared,
+        record: &mut PendingEvent<'_>,
     ) -> Result<After, Refusal> {
         if let Some(mut server) = kept.take_for(self.target, self.secure()).await {
             match self.exchange(client, &mut server, shared, record).await {
                 // The server closed the connection just as the request came and may have seen it, so only a request
                 // that is safe to repeat is sent again.
-                Err(Failed::Unheard) if self.may_repeat() => {}
+                Err(ForwardFailure::Unheard) if self.may_repeat() => {}
                 done => return self.conclude(done, client, server, kept, shared, record).await,
             }
         }
@@ -84,7 +84,7 @@ impl Forward<'_> {
     }
 
     /// Upstream proxy that the request itself is sent to, if any.
-    fn upstream<'s>(&self, shared: &'s Shared) -> Option<&'s Upstream> {
+    fn upstream<'s>(&self, shared: &'s ListenerShared) -> Option<&'s Upstream> {
         dial::way(&shared.config, self.target).filter(|_| !self.secure() && !self.tunnelled)
     }
 
@@ -98,13 +98,13 @@ impl Forward<'_> {
         &self,
         client: &mut Buffered<C>,
         server: &mut Server,
-        shared: &Shared,
-        record: &mut Record<'_>,
-    ) -> Result<Answered, Failed> {
+        shared: &ListenerShared,
+        record: &mut PendingEvent<'_>,
+    ) -> Result<Answered, ForwardFailure> {
         record.event.address = Some(server.address.ip().to_string());
         let head = write::request(self, self.upstream(shared));
         let limits = &shared.config.limits;
-        let plan = Plan {
+        let plan = TransferPlan {
             from: self.request.framing,
             chunked: self.request.framing == Framing::Chunked,
             idle: limits.idle,
@@ -114,8 +114,8 @@ impl Forward<'_> {
         let (from_server, mut to_server) = split(&mut server.stream.stream);
         let mut from_client = Buffered::with(from_client, client_held);
         let mut from_server = Buffered::with(from_server, server_held);
-        let Event { bytes_sent, bytes_received, status, .. } = &mut record.event;
-        let answer = Answer {
+        let ProxyEvent { bytes_sent, bytes_received, status, .. } = &mut record.event;
+        let answer = ResponseRelay {
             request: self.request,
             limits,
             places: &shared.heads.answers,
@@ -136,10 +136,10 @@ impl Forward<'_> {
                 tokio::select! {
                     biased;
                     done = &mut sending, if !sent => match done {
-                        Ok(()) => break Err(Failed::Left),
+                        Ok(()) => break Err(ForwardFailure::Left),
                         // The server may have answered before it stopped reading.
                         Err(Cut::Broken(Broken::Write(_))) => sent = true,
-                        Err(cut) => break Err(Failed::Client(cut)),
+                        Err(cut) => break Err(ForwardFailure::Client(cut)),
                     },
                     done = &mut receiving => break done.map(|answered| answered.if_heard(heard.load(Relaxed))),
                 }
@@ -163,12 +163,12 @@ impl Forward<'_> {
     /// Decides what the result means for both connections and for the event.
     async fn conclude<C: Stream>(
         &self,
-        done: Result<Answered, Failed>,
+        done: Result<Answered, ForwardFailure>,
         client: &mut Buffered<C>,
         server: Server,
-        kept: &mut Kept,
-        shared: &Shared,
-        record: &mut Record<'_>,
+        kept: &mut KeptConnection,
+        shared: &ListenerShared,
+        record: &mut PendingEvent<'_>,
     ) -> Result<After, Refusal> {
         match done {
             Ok(Answered::Upgraded) => {
@@ -194,27 +194,27 @@ impl Forward<'_> {
                     (true, false) => After::Close,
                 })
             }
-            Err(Failed::Client(cut @ Cut::Bad(_))) if record.event.status.is_none() => {
+            Err(ForwardFailure::Client(cut @ Cut::Bad(_))) if record.event.status.is_none() => {
                 Err(Refusal::bad(cut.to_string()))
             }
-            Err(Failed::Client(_)) => {
+            Err(ForwardFailure::Client(_)) => {
                 record.fail(&Refusal::upstream(
                     Category::UpstreamFailed,
                     "the client did not send the whole request",
                 ));
                 Ok(After::Close)
             }
-            Err(Failed::Refused(refusal)) => Err(refusal),
-            Err(Failed::Unheard) => {
+            Err(ForwardFailure::Refused(refusal)) => Err(refusal),
+            Err(ForwardFailure::Unheard) => {
                 let why = format!("{} closed the connection without an answer", self.target);
                 Err(Refusal::upstream(Category::UpstreamFailed, why))
             }
             // The client left before it had received everything.
-            Err(Failed::Left | Failed::Cut(Cut::Broken(Broken::Write(_)))) => {
+            Err(ForwardFailure::Left | ForwardFailure::Cut(Cut::Broken(Broken::Write(_)))) => {
                 record.end();
                 Ok(After::Close)
             }
-            Err(Failed::Cut(cut)) => {
+            Err(ForwardFailure::Cut(cut)) => {
                 record.fail(&Refusal::upstream(
                     Category::UpstreamFailed,
                     format!("the response broke off: {cut}"),
@@ -227,12 +227,12 @@ impl Forward<'_> {
 
 /// Records the end of a tunnel. A broken tunnel counts as ended, since it is unknown which side broke it; only idleness
 /// and a credential sent back are recorded as failures.
-pub(crate) fn finish(record: &mut Record<'_>, ended: Result<(), Broken>) {
+pub(crate) fn finish(record: &mut PendingEvent<'_>, ended: Result<(), Broken>) {
     match ended {
         Err(broken @ Broken::Idle) => {
             record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
         }
-        Err(Broken::Foreign) => record.refuse(&greeting::foreign_host()),
+        Err(Broken::Foreign) => record.refuse(&first_bytes::foreign_host()),
         Err(Broken::Read(error)) if is_leak(&error) => {
             record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
         }

@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::credential::{RouteError, Routes};
-use crate::event::Event;
+use crate::event::ProxyEvent;
 use crate::resolve::System;
-use crate::serve::{Door, Proxy};
+use crate::serve::{Proxy, ProxyListener};
 use crate::shared::Common;
 
 /// Maximum number of undrained events; the oldest are dropped first.
@@ -23,7 +23,7 @@ const MAX_PENDING: usize = 4096;
 
 #[derive(Default)]
 struct Pending {
-    events: VecDeque<Event>,
+    events: VecDeque<ProxyEvent>,
     dropped: u64,
 }
 
@@ -38,20 +38,20 @@ pub struct Handle {
     common: Arc<Common>,
     runtime: tokio::runtime::Handle,
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
-    home: Home,
+    home: ProxyThread,
 }
 
 /// Id of the process that the thread was started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Home(u32);
+struct ProxyThread(u32);
 
-impl Home {
-    fn here() -> Home {
-        Home(std::process::id())
+impl ProxyThread {
+    fn here() -> ProxyThread {
+        ProxyThread(std::process::id())
     }
 
     fn is_here(self) -> bool {
-        self == Home::here()
+        self == ProxyThread::here()
     }
 }
 
@@ -74,7 +74,7 @@ impl Proxy {
         let events = move |event| note(&events, event);
         let common = Common::new(config, routes, Arc::new(System::default()), events);
         let entered = runtime.enter();
-        let door = Door::open(listener, common.clone())?;
+        let door = ProxyListener::open(listener, common.clone())?;
         drop(entered);
         let (stop, stopped) = oneshot::channel::<()>();
         let handle = runtime.handle().clone();
@@ -85,7 +85,7 @@ impl Proxy {
             runtime.shutdown_background();
         })?;
         let running = Mutex::new(Some((stop, thread)));
-        Ok(Handle { address, ca_pem, pending, common, runtime: handle, running, home: Home::here() })
+        Ok(Handle { address, ca_pem, pending, common, runtime: handle, running, home: ProxyThread::here() })
     }
 }
 
@@ -105,7 +105,7 @@ pub enum StartError {
 pub struct Guard {
     stop: Option<oneshot::Sender<()>>,
     over: Option<mpsc::Receiver<()>>,
-    home: Home,
+    home: ProxyThread,
 }
 
 impl fmt::Debug for Guard {
@@ -127,7 +127,7 @@ impl Drop for Guard {
     }
 }
 
-fn note(pending: &Mutex<Pending>, event: Event) {
+fn note(pending: &Mutex<Pending>, event: ProxyEvent) {
     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
     if pending.events.len() == MAX_PENDING {
         pending.events.pop_front();
@@ -157,7 +157,7 @@ impl Handle {
             return Err(io::Error::other("the proxy runs in the process that this one was forked from"));
         }
         let entered = self.runtime.enter();
-        let door = Door::open(TcpListener::from(listener), self.common.clone())?;
+        let door = ProxyListener::open(TcpListener::from(listener), self.common.clone())?;
         let (stop, stopped) = oneshot::channel::<()>();
         let (ends, over) = mpsc::channel();
         drop(self.runtime.spawn(async move {
@@ -170,7 +170,7 @@ impl Handle {
 
     /// All events since the last call, and the number of dropped ones. The event of a request is here as soon as its
     /// client has the whole response.
-    pub fn drain(&self) -> (Vec<Event>, u64) {
+    pub fn drain(&self) -> (Vec<ProxyEvent>, u64) {
         if !self.home.is_here() {
             return (Vec::new(), 0);
         }

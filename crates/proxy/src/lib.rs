@@ -7,22 +7,22 @@
 //! connect) and then `tunnel` or `forward`. Parsers and checks are pure functions. Requests to a host with a
 //! `credential` go through `credential::via`, and tunnels to it through `credential::intercept`.
 
+mod access;
 pub mod address;
 pub mod body;
 mod budget;
 mod buffered;
 mod client;
+pub mod client_hello;
 pub mod config;
 pub mod credential;
 mod dial;
 pub mod event;
+mod first_bytes;
 mod forward;
-mod greeting;
 mod handle;
 pub mod head;
-mod judge;
-mod opaque;
-mod plain;
+mod other_protocols;
 mod pump;
 mod record;
 mod refusal;
@@ -30,15 +30,17 @@ mod requests;
 pub mod resolve;
 mod serve;
 mod shared;
-pub mod sni;
 mod target;
 pub mod tls;
 mod transfer;
 mod tunnel;
+mod tunnelled_requests;
 
-pub use config::{ClientTls, Config, Inject, Key, Limits, Reach, Route, Secret, Target, Token, Upstream};
+pub use config::{
+    ClientTls, Config, Inject, Limits, OpenNetworks, RequestTarget, Route, RouteKey, Secret, Token, Upstream,
+};
 pub use credential::endpoint::{Endpoint, EndpointError};
 pub use credential::{RouteError, Routes};
-pub use event::{Category, Event, Events, Mode, Phase, Room};
+pub use event::{Category, EventCapacity, Events, Mode, Phase, ProxyEvent};
 pub use handle::{Guard, Handle, StartError};
 pub use serve::Proxy;

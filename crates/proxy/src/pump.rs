@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::buffered::with_scratch;
-use crate::opaque::{Foreign, Opaque};
+use crate::other_protocols::{Foreign, Opaque};
 
 /// Reason why copying ended, by side.
 #[derive(Debug, Error)]

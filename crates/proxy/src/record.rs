@@ -2,26 +2,26 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::config::Target;
-use crate::event::{Event, Mode, Phase};
+use crate::config::RequestTarget;
+use crate::event::{Mode, Phase, ProxyEvent};
 use crate::refusal::Refusal;
-use crate::shared::Shared;
+use crate::shared::ListenerShared;
 
 /// Maximum length of a path in an event, since the client chooses it.
 const MAX_PATH: usize = 1024;
 
 /// Event under construction. It is sent on drop, also when the proxy ends in the middle of the request.
-pub(crate) struct Record<'a> {
-    pub(crate) event: Event,
+pub(crate) struct PendingEvent<'a> {
+    pub(crate) event: ProxyEvent,
     started: Instant,
-    shared: &'a Shared,
+    shared: &'a ListenerShared,
     told: bool,
 }
 
-impl<'a> Record<'a> {
-    pub(crate) fn new(shared: &'a Shared, mode: Mode) -> Record<'a> {
+impl<'a> PendingEvent<'a> {
+    pub(crate) fn new(shared: &'a ListenerShared, mode: Mode) -> PendingEvent<'a> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let event = Event {
+        let event = ProxyEvent {
             time_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             mode,
             allowed: true,
@@ -41,17 +41,17 @@ impl<'a> Record<'a> {
             phase: None,
             count: 1,
         };
-        Record { event, started: Instant::now(), shared, told: false }
+        PendingEvent { event, started: Instant::now(), shared, told: false }
     }
 
-    pub(crate) fn target(mut self, target: &Target) -> Record<'a> {
+    pub(crate) fn target(mut self, target: &RequestTarget) -> PendingEvent<'a> {
         self.event.host = target.host.to_string();
         self.event.port = target.port;
         self
     }
 
     /// Sets method and path. The query is left out, since it may hold secrets.
-    pub(crate) fn request(mut self, method: &str, path: Option<&str>) -> Record<'a> {
+    pub(crate) fn request(mut self, method: &str, path: Option<&str>) -> PendingEvent<'a> {
         self.event.method = Some(method.to_owned());
         self.event.path = path.map(|path| {
             let path = path.split('?').next().unwrap_or_default();
@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
 
     /// Reports that a tunnel is open. Its end is reported too; should that get lost, the opening is still on record.
     pub(crate) fn open(&mut self) {
-        self.shared.events.event(Event {
+        self.shared.events.event(ProxyEvent {
             phase: Some(Phase::Opened),
             bytes_sent: 0,
             bytes_received: 0,
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for PendingEvent<'_> {
     fn drop(&mut self) {
         if !self.told {
             self.event.reason = Some("the proxy ended while it was open".to_owned());

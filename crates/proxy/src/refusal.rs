@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::config::{Config, Target};
+use crate::config::{Config, RequestTarget};
 use crate::event::Category;
 use crate::head::Malformed;
 
@@ -20,7 +20,7 @@ pub(crate) struct Refusal {
 }
 
 /// Command that opens a target.
-pub(crate) fn remedy(config: &Config, target: &Target) -> String {
+pub(crate) fn remedy(config: &Config, target: &RequestTarget) -> String {
     config.remedy.replacen("{}", &target.to_string(), 1)
 }
 
@@ -34,7 +34,7 @@ impl Refusal {
         Refusal { status, category, reason, advice: advice.into(), address: None }
     }
 
-    pub(crate) fn host(config: &Config, target: &Target) -> Refusal {
+    pub(crate) fn host(config: &Config, target: &RequestTarget) -> Refusal {
         Refusal::new(
             403,
             Category::HostDenied,

@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
+use crate::access;
 use crate::buffered::Buffered;
 use crate::client::{read, say};
-use crate::config::Target;
-use crate::credential::asked::{Asked, Inside};
+use crate::config::RequestTarget;
 use crate::credential::intercept;
+use crate::credential::service_query::{Inside, ServiceQuery};
 use crate::event::{Category, Mode};
-use crate::forward::{After, Forward, Kept};
-use crate::head::{Form, Request};
-use crate::judge;
-use crate::record::Record;
+use crate::forward::{After, Forward, KeptConnection};
+use crate::head::{RequestHead, TargetForm};
+use crate::record::PendingEvent;
 use crate::refusal::Refusal;
-use crate::shared::{Shared, Stream};
+use crate::shared::{ListenerShared, Stream};
 use crate::tunnel;
 
 /// Maximum number of bytes that a refused client may still send, and the time for it.
@@ -25,7 +25,7 @@ const MAX_LINGER: u64 = 1 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a client until one side ends.
-pub(crate) async fn serve<C: Stream>(client: C, shared: &Shared) {
+pub(crate) async fn serve<C: Stream>(client: C, shared: &ListenerShared) {
     serve_all(client, None, shared).await;
 }
 
@@ -33,14 +33,14 @@ pub(crate) async fn serve<C: Stream>(client: C, shared: &Shared) {
 pub(crate) fn serve_inside<'a>(
     client: &'a mut dyn Stream,
     inside: Inside<'a>,
-    shared: &'a Shared,
+    shared: &'a ListenerShared,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
     Box::pin(serve_all(client, Some(inside), shared))
 }
 
-async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Shared) {
+async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &ListenerShared) {
     let mut client = Buffered::new(client);
-    let mut kept = Kept::default();
+    let mut kept = KeptConnection::default();
     let mut wait = shared.config.limits.head_time;
     loop {
         let after = match read(&mut client, shared, wait).await {
@@ -48,8 +48,8 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Sh
             Ok(None) => After::Close,
             Err(refusal) => {
                 let mut record = match inside {
-                    Some(inside) => Record::new(shared, Mode::ConnectIntercept).target(inside.target),
-                    None => Record::new(shared, Mode::Forward),
+                    Some(inside) => PendingEvent::new(shared, Mode::ConnectIntercept).target(inside.target),
+                    None => PendingEvent::new(shared, Mode::Forward),
                 };
                 record.refuse(&refusal);
                 say(&mut client, &refusal, None, shared).await
@@ -65,92 +65,98 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Sh
 }
 
 /// Kind of a request.
-enum Kind<'a> {
-    Tunnel(&'a Target),
-    Forward(&'a Target, &'a str),
-    Service(Asked<'a>),
+enum RequestKind<'a> {
+    Tunnel(&'a RequestTarget),
+    Forward(&'a RequestTarget, &'a str),
+    Service(ServiceQuery<'a>),
 }
 
 fn sort<'a>(
-    request: &'a Request,
+    request: &'a RequestHead,
     inside: Option<Inside<'a>>,
-    shared: &'a Shared,
-) -> Result<Kind<'a>, Refusal> {
+    shared: &'a ListenerShared,
+) -> Result<RequestKind<'a>, Refusal> {
     if let Some(inside) = inside {
-        return Asked::inside(inside, request).map(Kind::Service);
+        return ServiceQuery::inside(inside, request).map(RequestKind::Service);
     }
     match &request.form {
-        Form::Tunnel(target) => Ok(Kind::Tunnel(target)),
+        TargetForm::Tunnel(target) => Ok(RequestKind::Tunnel(target)),
         // A program may use the proxy to reach a route's prefix on the proxy itself.
-        form @ Form::Absolute { https: false, target, path } if shared.is_own(target) => {
+        form @ TargetForm::Absolute { https: false, target, path } if shared.is_own(target) => {
             by_prefix(path, form, shared)
         }
-        Form::Absolute { https: false, target, path } => {
-            let asked = Asked::forward(target, path, shared);
-            Ok(asked.map_or(Kind::Forward(target, path), Kind::Service))
+        TargetForm::Absolute { https: false, target, path } => {
+            let asked = ServiceQuery::forward(target, path, shared);
+            Ok(asked.map_or(RequestKind::Forward(target, path), RequestKind::Service))
         }
-        form @ Form::Origin { path } => by_prefix(path, form, shared),
+        form @ TargetForm::Origin { path } => by_prefix(path, form, shared),
         form => Err(not_for_us(form)),
     }
 }
 
 /// Kind of a request to the proxy itself, by a route's prefix.
-fn by_prefix<'a>(path: &str, form: &Form, shared: &'a Shared) -> Result<Kind<'a>, Refusal> {
+fn by_prefix<'a>(
+    path: &str,
+    form: &TargetForm,
+    shared: &'a ListenerShared,
+) -> Result<RequestKind<'a>, Refusal> {
     if let Some((prefix, why)) = shared.routes.broken(path) {
         let advice = format!("the route {prefix} cannot be used: {why}");
         return Err(Refusal::upstream(Category::UpstreamConnectFailed, advice));
     }
-    Asked::reverse(path, shared).map(Kind::Service).ok_or_else(|| not_for_us(form))
+    ServiceQuery::reverse(path, shared).map(RequestKind::Service).ok_or_else(|| not_for_us(form))
 }
 
 fn record<'a>(
-    kind: &Result<Kind<'_>, Refusal>,
-    request: &Request,
+    kind: &Result<RequestKind<'_>, Refusal>,
+    request: &RequestHead,
     inside: Option<Inside<'_>>,
-    shared: &'a Shared,
-) -> Record<'a> {
+    shared: &'a ListenerShared,
+) -> PendingEvent<'a> {
     let method = &request.method;
     match (kind, inside) {
-        (Ok(Kind::Tunnel(target)), _) => {
-            Record::new(shared, Mode::Connect).target(target).request(method, None)
+        (Ok(RequestKind::Tunnel(target)), _) => {
+            PendingEvent::new(shared, Mode::Connect).target(target).request(method, None)
         }
-        (Ok(Kind::Forward(target, path)), _) => {
-            Record::new(shared, Mode::Forward).target(target).request(method, Some(path))
+        (Ok(RequestKind::Forward(target, path)), _) => {
+            PendingEvent::new(shared, Mode::Forward).target(target).request(method, Some(path))
         }
-        (Ok(Kind::Service(asked)), _) => {
+        (Ok(RequestKind::Service(asked)), _) => {
             let path = asked.shown_path();
             let mut record =
-                Record::new(shared, asked.mode).target(&asked.target).request(method, Some(&path));
+                PendingEvent::new(shared, asked.mode).target(&asked.target).request(method, Some(&path));
             record.event.route = asked.route().map(str::to_owned);
             record
         }
-        (Err(_), Some(inside)) => Record::new(shared, Mode::ConnectIntercept)
+        (Err(_), Some(inside)) => PendingEvent::new(shared, Mode::ConnectIntercept)
             .target(inside.target)
             .request(method, path(&request.form)),
-        (Err(_), None) => Record::new(shared, Mode::Reverse).request(method, path(&request.form)),
+        (Err(_), None) => PendingEvent::new(shared, Mode::Reverse).request(method, path(&request.form)),
     }
 }
 
 /// Handles one request.
 async fn handle<C: Stream>(
     client: &mut Buffered<C>,
-    request: &Request,
+    request: &RequestHead,
     inside: Option<Inside<'_>>,
-    kept: &mut Kept,
-    shared: &Shared,
+    kept: &mut KeptConnection,
+    shared: &ListenerShared,
 ) -> After {
     let kind = sort(request, inside, shared);
     let mut record = record(&kind, request, inside, shared);
     let done = match kind {
-        Ok(Kind::Tunnel(target)) => tunnel(client, request, target, shared, &mut record).await,
-        Ok(Kind::Forward(target, path)) => match judge::admit(&shared.config, target, &request.fields) {
-            Ok(()) => {
-                let forward = Forward { request, target, path, via: None, tunnelled: false };
-                forward.run(client, kept, shared, &mut record).await
+        Ok(RequestKind::Tunnel(target)) => tunnel(client, request, target, shared, &mut record).await,
+        Ok(RequestKind::Forward(target, path)) => {
+            match access::admit(&shared.config, target, &request.fields) {
+                Ok(()) => {
+                    let forward = Forward { request, target, path, via: None, tunnelled: false };
+                    forward.run(client, kept, shared, &mut record).await
+                }
+                Err(refusal) => Err(refusal),
             }
-            Err(refusal) => Err(refusal),
-        },
-        Ok(Kind::Service(asked)) => asked.run(request, client, kept, shared, &mut record).await,
+        }
+        Ok(RequestKind::Service(asked)) => asked.run(request, client, kept, shared, &mut record).await,
         Err(refusal) => Err(refusal),
     };
     match done {
@@ -165,16 +171,16 @@ async fn handle<C: Stream>(
 
 async fn tunnel<C: Stream>(
     client: &mut Buffered<C>,
-    request: &Request,
-    target: &Target,
-    shared: &Shared,
-    record: &mut Record<'_>,
+    request: &RequestHead,
+    target: &RequestTarget,
+    shared: &ListenerShared,
+    record: &mut PendingEvent<'_>,
 ) -> Result<After, Refusal> {
     let service = shared.routes.tunnelled(&target.host, target.port);
     if service.is_some() {
         record.event.mode = Mode::ConnectIntercept;
     }
-    judge::admit(&shared.config, target, &request.fields)?;
+    access::admit(&shared.config, target, &request.fields)?;
     if shared.is_own(target) {
         return Err(Refusal::bad("this is the proxy itself: send the request without a tunnel"));
     }
@@ -196,16 +202,16 @@ async fn tunnel<C: Stream>(
     }
 }
 
-fn path(form: &Form) -> Option<&str> {
+fn path(form: &TargetForm) -> Option<&str> {
     match form {
-        Form::Absolute { path, .. } | Form::Origin { path } => Some(path),
-        Form::Tunnel(_) | Form::Asterisk => None,
+        TargetForm::Absolute { path, .. } | TargetForm::Origin { path } => Some(path),
+        TargetForm::Tunnel(_) | TargetForm::Asterisk => None,
     }
 }
 
-fn not_for_us(form: &Form) -> Refusal {
+fn not_for_us(form: &TargetForm) -> Refusal {
     Refusal::bad(match form {
-        Form::Absolute { .. } => "https goes through a tunnel: use CONNECT host:port",
+        TargetForm::Absolute { .. } => "https goes through a tunnel: use CONNECT host:port",
         _ => "this is a proxy: ask for http://host/path, or CONNECT host:port",
     })
 }

@@ -13,11 +13,11 @@ use tokio::time::{sleep, timeout};
 use crate::config::Config;
 use crate::credential::Routes;
 use crate::event::{Events, Mode};
-use crate::record::Record;
+use crate::record::PendingEvent;
 use crate::refusal::Refusal;
 use crate::requests;
 use crate::resolve::{Resolve, System};
-use crate::shared::{Common, Shared};
+use crate::shared::{Common, ListenerShared};
 
 /// Pause when no descriptor is left; connections end meanwhile.
 const BREATH: Duration = Duration::from_millis(50);
@@ -73,25 +73,25 @@ impl Proxy {
         common: Arc<Common>,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        Door::open(listener, common)?.serve(shutdown).await;
+        ProxyListener::open(listener, common)?.serve(shutdown).await;
         Ok(())
     }
 }
 
 /// A listener, and its clients.
-pub(crate) struct Door {
+pub(crate) struct ProxyListener {
     listener: tokio::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<ListenerShared>,
     clients: JoinSet<()>,
 }
 
-impl Door {
+impl ProxyListener {
     /// Opens the listener, inside the runtime that will serve it.
-    pub(crate) fn open(listener: TcpListener, common: Arc<Common>) -> io::Result<Door> {
+    pub(crate) fn open(listener: TcpListener, common: Arc<Common>) -> io::Result<ProxyListener> {
         listener.set_nonblocking(true)?;
-        let shared = Arc::new(Shared::new(common, listener.local_addr()?));
+        let shared = Arc::new(ListenerShared::new(common, listener.local_addr()?));
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        Ok(Door { listener, shared, clients: JoinSet::new() })
+        Ok(ProxyListener { listener, shared, clients: JoinSet::new() })
     }
 
     /// Serves until `shutdown`, then ends all connections of this listener.
@@ -125,7 +125,7 @@ impl Door {
             return;
         }
         let refusal = Refusal::full();
-        Record::new(&shared, Mode::Forward).refuse(&refusal);
+        PendingEvent::new(&shared, Mode::Forward).refuse(&refusal);
         if let Ok(place) = shared.told.clone().try_acquire_owned() {
             self.clients.spawn(async move {
                 // The connection is closed in any case.
@@ -136,7 +136,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for ProxyListener {
     fn drop(&mut self) {
         // A process that was forked meanwhile has this socket too: closing it here would leave it open there, and
         // clients would wait in its queue. Shutdown stops listening in both.

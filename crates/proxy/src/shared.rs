@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::address::is_localhost;
 use crate::budget::Heads;
-use crate::config::{Config, Target};
+use crate::config::{Config, RequestTarget};
 use crate::credential::Routes;
 use crate::event::Events;
 use crate::resolve::Resolve;
@@ -36,7 +36,7 @@ pub(crate) struct Common {
 
 /// State shared by the clients of one listener.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct ListenerShared {
     common: Arc<Common>,
     /// Address of the listener.
     own: SocketAddr,
@@ -63,13 +63,13 @@ fn descriptors() -> usize {
     usize::try_from(room).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
-impl Shared {
-    pub(crate) fn new(common: Arc<Common>, own: SocketAddr) -> Shared {
-        Shared { common, own }
+impl ListenerShared {
+    pub(crate) fn new(common: Arc<Common>, own: SocketAddr) -> ListenerShared {
+        ListenerShared { common, own }
     }
 
     /// Whether the target is the proxy itself, as its clients see it.
-    pub(crate) fn is_own(&self, target: &Target) -> bool {
+    pub(crate) fn is_own(&self, target: &RequestTarget) -> bool {
         self.own.port() == target.port
             && match &target.host {
                 Host::Address(address) => {
@@ -82,7 +82,7 @@ impl Shared {
     }
 }
 
-impl Deref for Shared {
+impl Deref for ListenerShared {
     type Target = Common;
 
     fn deref(&self) -> &Common {
@@ -90,7 +90,7 @@ impl Deref for Shared {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ListenerShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("own", &self.own).field("config", &self.config).finish_non_exhaustive()
     }

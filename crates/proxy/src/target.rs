@@ -1,10 +1,10 @@
 //! Parsing of `host:port` in a request.
 
-use crate::config::Target;
+use crate::config::RequestTarget;
 use crate::head::Malformed;
 
 /// Parses `host:port`; a missing port is `default`, or an error if there is none.
-pub(crate) fn authority(text: &str, default: Option<u16>) -> Result<Target, Malformed> {
+pub(crate) fn authority(text: &str, default: Option<u16>) -> Result<RequestTarget, Malformed> {
     if text.contains('@') {
         return Err(Malformed::UserOrFragment);
     }
@@ -20,7 +20,7 @@ pub(crate) fn authority(text: &str, default: Option<u16>) -> Result<Target, Malf
         None => return Err(Malformed::Host),
     };
     let host = host.parse().map_err(|_| Malformed::Host)?;
-    Ok(Target { host, port })
+    Ok(RequestTarget { host, port })
 }
 
 fn port(digits: &str) -> Option<u16> {
@@ -28,14 +28,14 @@ fn port(digits: &str) -> Option<u16> {
     digits.parse().ok().filter(|_| plain)
 }
 
-impl Target {
+impl RequestTarget {
     /// Value of a Host field: the usual port is left out.
     pub fn host_field(&self, usual: u16) -> String {
         if self.port == usual { self.host.to_string() } else { self.to_string() }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for RequestTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }

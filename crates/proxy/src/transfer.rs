@@ -26,7 +26,7 @@ pub(crate) enum Cut {
 
 /// Parameters of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TransferPlan {
     /// Framing of the sender.
     pub(crate) from: Framing,
     /// Whether the receiver gets chunks.
@@ -37,7 +37,7 @@ pub(crate) struct Plan {
 /// Sends `out` (a head) and the body. A `scanner` may change the body's length, so then no length may have been sent.
 pub(crate) async fn transfer<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     mut out: Vec<u8>,
-    plan: Plan,
+    plan: TransferPlan,
     mut scanner: Option<Scanner>,
     from: &mut Buffered<R>,
     to: &mut W,
@@ -69,7 +69,7 @@ pub(crate) async fn transfer<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
 /// Collects the received bytes in the receiver's framing.
 fn gather<R>(
     decoder: &mut Decoder,
-    plan: Plan,
+    plan: TransferPlan,
     scanner: &mut Option<Scanner>,
     from: &mut Buffered<R>,
     out: &mut Vec<u8>,
@@ -125,7 +125,7 @@ impl Chunk {
 /// Copies the middle of a body that needs no framing.
 async fn plain<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     decoder: &mut Decoder,
-    plan: Plan,
+    plan: TransferPlan,
     from: &mut Buffered<R>,
     to: &mut W,
     moved: &mut u64,

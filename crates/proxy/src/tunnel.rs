@@ -8,17 +8,17 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::budget::FIRST;
 use crate::buffered::Buffered;
-use crate::config::Target;
+use crate::config::RequestTarget;
 use crate::dial;
+use crate::first_bytes::{self, GreetingVerdict, judge};
 use crate::forward::{After, finish};
-use crate::greeting::{self, Verdict, judge};
-use crate::opaque::Opaque;
-use crate::plain;
+use crate::other_protocols::Opaque;
 use crate::pump::{Broken, Idle, Pump, join};
-use crate::record::Record;
+use crate::record::PendingEvent;
 use crate::refusal::Refusal;
-use crate::shared::{Shared, Stream};
+use crate::shared::{ListenerShared, Stream};
 use crate::transfer::send;
+use crate::tunnelled_requests;
 
 pub(crate) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -26,9 +26,9 @@ pub(crate) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\
 /// tunnel has been sent, and the caller answers the client.
 pub(crate) async fn run<C: Stream>(
     client: &mut Buffered<C>,
-    target: &Target,
-    shared: &Shared,
-    record: &mut Record<'_>,
+    target: &RequestTarget,
+    shared: &ListenerShared,
+    record: &mut PendingEvent<'_>,
 ) -> Result<After, Refusal> {
     let mut reached = dial::reach_tunnel(shared, target).await?;
     record.event.address = Some(reached.address.ip().to_string());
@@ -41,13 +41,13 @@ pub(crate) async fn run<C: Stream>(
         return Ok(After::Close);
     }
     match greet(client, &mut reached.stream, target, shared, record).await {
-        Ok(_) if greeting::is_request(client.bytes()) => {
+        Ok(_) if first_bytes::is_request(client.bytes()) => {
             record.end();
-            return Ok(plain::run(client, reached, target, shared).await);
+            return Ok(tunnelled_requests::run(client, reached, target, shared).await);
         }
         Ok(down) => {
             let first = client.take();
-            let up = if greeting::is_tls(&first) {
+            let up = if first_bytes::is_tls(&first) {
                 Ok(Pump::new(u64::MAX, first))
             } else {
                 Pump::reading_along(Opaque::new(target), first)
@@ -74,9 +74,9 @@ enum Greeted {
 async fn greet<C: Stream, S: Stream>(
     client: &mut Buffered<C>,
     server: &mut S,
-    target: &Target,
-    shared: &Shared,
-    record: &mut Record<'_>,
+    target: &RequestTarget,
+    shared: &ListenerShared,
+    record: &mut PendingEvent<'_>,
 ) -> Result<Pump, Greeted> {
     let limits = &shared.config.limits;
     let received = &mut record.event.bytes_received;
@@ -90,9 +90,9 @@ async fn greet<C: Stream, S: Stream>(
     poll_fn(|cx| {
         loop {
             match judge(client.bytes(), target, ended) {
-                Verdict::Pass => return Poll::Ready(Ok(())),
-                Verdict::Refuse(refusal) => return Poll::Ready(Err(Greeted::Refused(refusal))),
-                Verdict::Wait => {}
+                GreetingVerdict::Pass => return Poll::Ready(Ok(())),
+                GreetingVerdict::Refuse(refusal) => return Poll::Ready(Err(Greeted::Refused(refusal))),
+                GreetingVerdict::Wait => {}
             }
             if client.bytes().len() >= FIRST && held.is_none() {
                 held = shared.heads.requests.place_now();

@@ -10,13 +10,13 @@
     reason = "Python's objects are borrowed by their methods, small ones too"
 )]
 
+mod blocking;
 mod capability;
 mod checkpoint;
 mod error;
 mod exec;
-mod guard;
-mod long;
-mod many;
+mod list_args;
+mod panic_guard;
 mod paths;
 mod policy;
 mod proxy;
@@ -32,9 +32,9 @@ use pyo3::prelude::*;
 fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
-    long::register(module)?;
+    blocking::register(module)?;
     #[cfg(debug_assertions)]
-    guard::register(module)?;
+    panic_guard::register(module)?;
 
     // --- capabilities
     capability::register(module)?;

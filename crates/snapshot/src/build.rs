@@ -8,7 +8,7 @@ use crate::hash::{MerkleRoot, TreeId};
 use crate::node::{Kind, Node, Omitted, Reason, Xattr, tree_id};
 use crate::record::{self, Entries, Links, Payload};
 use crate::scan::Listing;
-use crate::store::{Appender, Key, StoreError};
+use crate::store::{Appender, ObjectKey, StoreError};
 
 /// A tree that is complete in the store, and the cache for the next scan.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(crate) fn build(
             let bytes = node.encode();
             (new.tree, new.merkle) = (tree_id(&bytes), node.merkle());
             if old.is_none_or(|old| old.tree != new.tree) {
-                store.put(Key::from(new.tree), &bytes)?;
+                store.put(ObjectKey::from(new.tree), &bytes)?;
             }
             omitted.push((listing.id, node.omitted));
         }

@@ -23,7 +23,7 @@ const MAGIC: &[u8; 8] = b"nonoscn1";
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     bytes: Arc<Vec<u8>>,
-    dirs: Vec<Place>,
+    dirs: Vec<RecordSpan>,
     pub(crate) about: About,
 }
 
@@ -48,7 +48,7 @@ impl About {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordSpan {
     start: usize,
     entries: usize,
     end: usize,
@@ -83,11 +83,11 @@ impl Cache {
     }
 
     /// Entries of a directory, shared with the cache.
-    pub(crate) fn entries(&self, id: DirId) -> Option<Piece> {
+    pub(crate) fn entries(&self, id: DirId) -> Option<CachedBytes> {
         let place = self.dirs.get(id as usize)?;
         let (start, end) = (place.start + DIR_HEAD, place.entries);
         self.bytes.get(start..end)?;
-        Some(Piece::Shared { bytes: self.bytes.clone(), start, end })
+        Some(CachedBytes::Shared { bytes: self.bytes.clone(), start, end })
     }
 
     /// Node of the root directory.
@@ -128,9 +128,9 @@ impl Cache {
             let at = start;
             let entries = at.checked_add(DIR_HEAD)?.checked_add(entries)?;
             start = entries.checked_add(omitted)?;
-            Some(Place { start: at, entries, end: start })
+            Some(RecordSpan { start: at, entries, end: start })
         };
-        let dirs: Option<Vec<Place>> = dirs.into_iter().map(place).collect();
+        let dirs: Option<Vec<RecordSpan>> = dirs.into_iter().map(place).collect();
         let dirs = dirs.filter(|_| start == bytes.len()).ok_or(Malformed("a stat cache's length"))?;
         Ok(Cache { bytes: Arc::new(bytes), dirs, about })
     }
@@ -138,18 +138,18 @@ impl Cache {
 
 /// Owned bytes, or a range of a cache's bytes, so that unchanged entries are in memory once.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum CachedBytes {
     Own(Vec<u8>),
     Shared { bytes: Arc<Vec<u8>>, start: usize, end: usize },
 }
 
-impl Deref for Piece {
+impl Deref for CachedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Piece::Own(bytes) => bytes,
-            Piece::Shared { bytes, start, end } => bytes.get(*start..*end).unwrap_or_default(),
+            CachedBytes::Own(bytes) => bytes,
+            CachedBytes::Shared { bytes, start, end } => bytes.get(*start..*end).unwrap_or_default(),
         }
     }
 }
@@ -160,7 +160,7 @@ pub(crate) struct NewDir {
     pub(crate) tree: TreeId,
     pub(crate) merkle: MerkleRoot,
     pub(crate) rules: [u8; 32],
-    pub(crate) entries: Piece,
+    pub(crate) entries: CachedBytes,
     pub(crate) omitted: Vec<u8>,
 }
 

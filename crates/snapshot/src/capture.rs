@@ -5,10 +5,10 @@
 
 mod error;
 mod filesystem;
+mod non_directory;
 mod repositories;
 mod settled;
 mod shortage;
-mod single;
 mod totals;
 
 use std::collections::HashSet;
@@ -20,27 +20,27 @@ use std::time::Duration;
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
+use self::non_directory::{meta, single_entry};
 use self::settled::Settled;
 pub(crate) use self::shortage::Shortage;
-use self::single::{meta, single_entry};
 use self::totals::Totals;
 use crate::build::Built;
 use crate::cache::{self, About, Cache, NewCache};
-use crate::census;
-use crate::coverage::{Coverage, Example, Note};
+use crate::coverage::{Coverage, CoverageNote, Example};
 use crate::dirs::{DirId, Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
+use crate::ignored_count;
 use crate::mapped::Mapped;
 use crate::node::{Entry, Kind, Name, Reason, Time};
 use crate::paths;
 use crate::pool;
 use crate::read::{self, unreadable};
 use crate::record::Links;
-use crate::scan::{self, Counts, Ignored, Limiter, Listing, Scan, ScanError, Worker};
-use crate::stat::{Found, stat_at};
+use crate::scan::{self, Ignored, Limiter, Listing, Scan, ScanCounts, ScanError, Worker};
+use crate::stat::{FoundStat, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Published, Store, StoreError};
+use crate::store::{ObjectKey, Published, Store, StoreError};
 use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
 
 /// Options of a capture.
@@ -83,7 +83,7 @@ pub(crate) enum RulesFrom<'a> {
     Frozen(&'a [Option<FrozenRules>]),
 }
 
-pub(crate) struct Request<'a> {
+pub(crate) struct CaptureRequest<'a> {
     pub(crate) store: &'a Store,
     pub(crate) roots: &'a [PathBuf],
     /// All roots of the session: a root inside another one is captured as its own root.
@@ -109,7 +109,7 @@ pub(crate) struct Captured {
     pub(crate) state: SnapshotState,
     pub(crate) rules: Vec<Option<ContentHash>>,
     pub(crate) coverage: Coverage,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ScanCounts,
     /// Contents that the state names but the store does not hold yet: see [`Shortage`].
     pub(crate) deferred: HashSet<ContentHash>,
     /// Keeps the objects from collection until a manifest names them.
@@ -117,7 +117,7 @@ pub(crate) struct Captured {
 }
 
 /// Capture, compressing in a second attempt if the contents do not fit uncompressed.
-pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
+pub(crate) fn capture(request: &CaptureRequest<'_>) -> Result<Captured, CaptureError> {
     if request.shortage.is_some() {
         return attempt(request, true)?.ok_or(CaptureError::Cancelled);
     }
@@ -128,7 +128,7 @@ pub(crate) fn capture(request: &Request<'_>) -> Result<Captured, CaptureError> {
 }
 
 /// One attempt. `None`: not everything fits the budget, and compression was not tried.
-fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
+fn attempt(request: &CaptureRequest<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
     let options = shortage::write_options(request, compress)?;
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
@@ -157,7 +157,7 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
         worker.into_store().finish()?;
     }
     if all.linked_outside > 0 {
-        all.coverage.notes.push(Note::LinkedOutside { files: all.linked_outside });
+        all.coverage.notes.push(CoverageNote::LinkedOutside { files: all.linked_outside });
     }
     // Without room for the cache the next capture reads every file: slow, but correct.
     all.caches.retain(|(_, cache)| writer.reserve_beside(cache.size()).is_ok());
@@ -168,19 +168,19 @@ fn attempt(request: &Request<'_>, compress: bool) -> Result<Option<Captured>, Ca
         if let Err(error) = cache.save(&cache::path(request.store.dir(), path)) {
             all.coverage
                 .notes
-                .push(Note::CacheNotSaved { root: path.clone(), reason: shortage::text_of(&error) });
+                .push(CoverageNote::CacheNotSaved { root: path.clone(), reason: shortage::text_of(&error) });
         }
     }
     let Totals { state, rules, coverage, counts, .. } = all;
     Ok(Some(Captured { state, rules, coverage, counts, deferred, published }))
 }
 
-fn refuses(request: &Request<'_>) -> bool {
+fn refuses(request: &CaptureRequest<'_>) -> bool {
     request.options.gaps == Gaps::Refuse
 }
 
 struct OneRoot<'a> {
-    request: &'a Request<'a>,
+    request: &'a CaptureRequest<'a>,
     at: usize,
     path: &'a Path,
     mapped: &'a Mapped,
@@ -192,7 +192,7 @@ struct OneRoot<'a> {
 struct Scanned {
     listings: Vec<Listing>,
     links: Links,
-    counts: Counts,
+    counts: ScanCounts,
     ignored: Vec<Ignored>,
     growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
@@ -216,7 +216,7 @@ impl OneRoot<'_> {
     }
 
     /// Open the root's parent directory without following links, and stat the root.
-    fn open(&self) -> io::Result<(OwnedFd, Name, Found)> {
+    fn open(&self) -> io::Result<(OwnedFd, Name, FoundStat)> {
         let (parent, name) = place_of(self.path)?;
         let found = stat_at(parent.as_fd(), name.as_bytes())?;
         Ok((parent, name, found))
@@ -244,7 +244,7 @@ impl OneRoot<'_> {
             all.over_budget += size;
             all.short_roots.push(Example { path: self.path.to_owned(), reason: reason.to_string() });
         }
-        let note = Note::RootFailed { root: self.path.to_owned(), reason: reason.to_string() };
+        let note = CoverageNote::RootFailed { root: self.path.to_owned(), reason: reason.to_string() };
         all.coverage.notes.push(note);
         self.add(RootContent::Failed(reason), None, all);
     }
@@ -261,7 +261,7 @@ impl OneRoot<'_> {
         all: &mut Totals,
         parent: &OwnedFd,
         name: &Name,
-        found: &Found,
+        found: &FoundStat,
     ) -> Result<Workers<'s>, CaptureError> {
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let unlock = RootFile {
@@ -278,11 +278,11 @@ impl OneRoot<'_> {
             }
         };
         let growing = worker.growing.drain(..);
-        let notes = growing.map(|(_, _, size)| Note::Growing { path: self.path.to_owned(), size });
+        let notes = growing.map(|(_, _, size)| CoverageNote::Growing { path: self.path.to_owned(), size });
         all.coverage.notes.extend(notes);
-        let mut counts = Counts::default();
+        let mut counts = ScanCounts::default();
         if let Kind::File { size, .. } = entry.kind {
-            counts = Counts { files: 1, bytes: size, read: 1, read_bytes: size, ..counts };
+            counts = ScanCounts { files: 1, bytes: size, read: 1, read_bytes: size, ..counts };
         } else {
             counts.others = 1;
         }
@@ -317,7 +317,7 @@ impl OneRoot<'_> {
         all: &mut Totals,
         parent: &OwnedFd,
         name: &Name,
-        found: &Found,
+        found: &FoundStat,
     ) -> Result<Workers<'s>, CaptureError> {
         // A failure here shows when the directory is opened.
         let log = self.request.unlock;
@@ -331,7 +331,7 @@ impl OneRoot<'_> {
         };
         let filesystem = Filesystem::of(&fd);
         if !filesystem.trusted {
-            all.coverage.notes.push(Note::UnknownFilesystem { root: self.path.to_owned() });
+            all.coverage.notes.push(CoverageNote::UnknownFilesystem { root: self.path.to_owned() });
         }
         let about = About {
             root: paths::bytes(self.path).to_vec(),
@@ -345,14 +345,14 @@ impl OneRoot<'_> {
             self.settled(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let frozen_hash = content_hash(&frozen);
-        worker.store().put(Key::rules(frozen_hash), &frozen)?;
+        worker.store().put(ObjectKey::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
         let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
         self.count(&dirs, &scanned, &built, all);
         let notes = rules.notes().into_iter();
-        all.coverage
-            .notes
-            .extend(notes.map(|note| Note::Rules { root: self.path.to_owned(), text: note.to_string() }));
+        all.coverage.notes.extend(
+            notes.map(|note| CoverageNote::Rules { root: self.path.to_owned(), text: note.to_string() }),
+        );
         if !built.unchanged || cache.is_none() || scanned.read > 0 || again {
             all.caches.push((self.path.to_owned(), NewCache { about, dirs: built.dirs }));
         }
@@ -376,7 +376,7 @@ impl OneRoot<'_> {
         let known = Cache::load(&cache::path(store.dir(), self.path)).ok().flatten();
         let Some(cache) = known.filter(|cache| cache.about.is_of(about)) else { return Ok(None) };
         let stored = match cache.tree() {
-            Some(tree) => store.contains(Key::from(tree))?,
+            Some(tree) => store.contains(ObjectKey::from(tree))?,
             None => false,
         };
         // After a power loss some of its objects may be damaged.
@@ -416,7 +416,7 @@ impl OneRoot<'_> {
         dirs: &Dirs,
         (rules, unstable): (&Rules, &[Vec<u8>]),
         cache: Option<&Cache>,
-        (found, session_start): (&Found, Time),
+        (found, session_start): (&FoundStat, Time),
         workers: Workers<'s>,
         all: &Totals,
     ) -> Result<(Workers<'s>, Scanned), ScanError> {
@@ -447,7 +447,7 @@ impl OneRoot<'_> {
         let mut scanned = Scanned {
             listings: Vec::with_capacity(dirs.len()),
             links: Links::default(),
-            counts: Counts::default(),
+            counts: ScanCounts::default(),
             ignored: Vec::new(),
             growing: Vec::new(),
         };
@@ -469,10 +469,15 @@ impl OneRoot<'_> {
             return false;
         }
         !known.contains(&content_hash(frozen))
-            && census::leaves_too_little(dirs, &scanned.ignored, &scanned.listings, scanned.counts.files)
+            && ignored_count::leaves_too_little(
+                dirs,
+                &scanned.ignored,
+                &scanned.listings,
+                scanned.counts.files,
+            )
     }
 
-    fn count(&self, dirs: &Dirs, counts: &Counts, built: &Built, all: &mut Totals) {
+    fn count(&self, dirs: &Dirs, counts: &ScanCounts, built: &Built, all: &mut Totals) {
         for (dir, omitted) in &built.omitted {
             let path = self.path.join(paths::from_bytes(&dirs.path(*dir)));
             all.over_budget += omitted.iter().filter_map(|one| one.reason.over_budget()).sum::<u64>();

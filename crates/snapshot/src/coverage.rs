@@ -24,7 +24,7 @@ pub struct Coverage {
     /// Excluded entries by cause. An excluded directory counts as one entry.
     pub left_out: Vec<LeftOut>,
     /// Notes for the user.
-    pub notes: Vec<Note>,
+    pub notes: Vec<CoverageNote>,
 }
 
 /// Entries excluded for one cause.
@@ -67,7 +67,7 @@ pub enum Cause {
 /// Note about a whole snapshot or root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "note")]
-pub enum Note {
+pub enum CoverageNote {
     /// The ignore rules would have left almost nothing, so they were set aside.
     IgnoreRulesSetAside {
         #[serde(with = "paths")]
@@ -168,10 +168,10 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for CoverageNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::IgnoreRulesSetAside { root, would_leave } => {
+            CoverageNote::IgnoreRulesSetAside { root, would_leave } => {
                 let few =
                     would_leave.map_or("almost nothing".to_owned(), |files| format!("only {files} files"));
                 let root = root.display();
@@ -180,30 +180,34 @@ impl fmt::Display for Note {
                     "the ignore rules in {root} would leave {few}, so they are set aside: everything is captured"
                 )
             }
-            Note::Rules { root, text } => write!(f, "{}: {text}", root.display()),
-            Note::LinkedOutside { files } => {
+            CoverageNote::Rules { root, text } => write!(f, "{}: {text}", root.display()),
+            CoverageNote::LinkedOutside { files } => {
                 let have = if *files == 1 { "file has" } else { "files have" };
                 write!(f, "{files} {have} names outside of the tracked paths as well")
             }
-            Note::UnknownFilesystem { root } => {
+            CoverageNote::UnknownFilesystem { root } => {
                 write!(
                     f,
                     "{} is on a filesystem whose file times are not trusted: every file is read",
                     root.display()
                 )
             }
-            Note::CacheNotSaved { root, reason } => {
+            CoverageNote::CacheNotSaved { root, reason } => {
                 let root = root.display();
                 write!(
                     f,
                     "cannot write the stat cache of {root} ({reason}): the next snapshot reads every file"
                 )
             }
-            Note::Growing { path, size } => {
+            CoverageNote::Growing { path, size } => {
                 write!(f, "{} grew while it was read: its first {size} bytes are captured", path.display())
             }
-            Note::Foreign { from } => write!(f, "imported from {from}, which may not have kept everything"),
-            Note::RootFailed { root, reason } => write!(f, "{} is not covered: {reason}", root.display()),
+            CoverageNote::Foreign { from } => {
+                write!(f, "imported from {from}, which may not have kept everything")
+            }
+            CoverageNote::RootFailed { root, reason } => {
+                write!(f, "{} is not covered: {reason}", root.display())
+            }
         }
     }
 }
@@ -228,7 +232,7 @@ impl Coverage {
         }
     }
 
-    pub(crate) fn add(&mut self, counts: &crate::scan::Counts) {
+    pub(crate) fn add(&mut self, counts: &crate::scan::ScanCounts) {
         self.files += counts.files;
         self.bytes += counts.bytes;
         self.directories += counts.directories;
@@ -254,11 +258,11 @@ impl Coverage {
         }
         for note in other.notes {
             let linked = self.notes.iter_mut().find_map(|known| match known {
-                Note::LinkedOutside { files } => Some(files),
+                CoverageNote::LinkedOutside { files } => Some(files),
                 _ => None,
             });
             match (linked, note) {
-                (Some(files), Note::LinkedOutside { files: more }) => *files += more,
+                (Some(files), CoverageNote::LinkedOutside { files: more }) => *files += more,
                 (_, note) => self.notes.push(note),
             }
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::lost::is_same_but_left_out;
 pub use self::lost::{Loss, Lost, lost};
-pub(crate) use self::walk::{Depth, EntryRef, Pair, Slot, Visit, walk};
+pub(crate) use self::walk::{Depth, EntryRef, Pair, SideSlot, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind};
 use crate::paths;

@@ -8,10 +8,10 @@
 //! [`Rules`] belong to one scan: [`Rules::live`] reads ignore files during the scan and records them; [`Rules::freeze`]
 //! then makes [`FrozenRules`], from which [`Rules::frozen`] gives the same verdicts later.
 
-mod above;
 mod around;
 mod artifacts;
 mod ask;
+mod caller_rules;
 mod config;
 mod dir_rules;
 mod enter;
@@ -20,15 +20,15 @@ mod frozen;
 mod git_config;
 mod git_dir;
 mod glob;
+mod ignore_file;
 mod index;
-mod list;
+mod parent_repository;
 mod paths;
 mod repository;
 mod shared;
 #[cfg(test)]
 mod tests;
 mod wildmatch;
-mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -38,13 +38,13 @@ pub use around::{Around, Has};
 pub use config::{ExclusionConfig, LargePacks, RulesError};
 pub use dir_rules::DirRules;
 pub use frozen::FrozenRules;
-use shared::{Live, Shared, Source};
+use shared::{RootRules, RuleSource, SharedRules};
 
 use crate::node::Reason;
 
 /// Decision about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ExclusionVerdict {
     Take,
     /// Captured although a rule matches: git tracks it, or it is forced.
     TakeAnyway,
@@ -69,7 +69,7 @@ impl Has {
 
 /// Note about the rules for the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Note {
+pub enum ExclusionNote {
     /// The tracked paths are unknown, so the ignore rules exclude nothing there.
     IndexNotUnderstood { repository: String, why: String },
     /// The file's rules are not in force.
@@ -78,17 +78,17 @@ pub enum Note {
     RootIgnored { rule: String, file: String },
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ExclusionNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::IndexNotUnderstood { repository, why } => {
+            ExclusionNote::IndexNotUnderstood { repository, why } => {
                 write!(
                     f,
                     "git's index in {repository} is not understood ({why}): its ignore rules are set aside"
                 )
             }
-            Note::IgnoreFileNotRead { file, why } => write!(f, "cannot read {file}: {why}"),
-            Note::RootIgnored { rule, file } => {
+            ExclusionNote::IgnoreFileNotRead { file, why } => write!(f, "cannot read {file}: {why}"),
+            ExclusionNote::RootIgnored { rule, file } => {
                 write!(
                     f,
                     "the folder itself is ignored (rule {rule:?} in {file}): ignore files above it are set aside"
@@ -101,7 +101,7 @@ impl fmt::Display for Note {
 /// Exclusion rules of one scan.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRules>,
 }
 
 impl Rules {
@@ -109,16 +109,16 @@ impl Rules {
     pub fn live(config: &ExclusionConfig, root: &Path) -> Result<Rules, RulesError> {
         let error = |source| RulesError::Root { path: root.to_owned(), source };
         let root = std::fs::canonicalize(root).map_err(error)?;
-        Rules::new(config, false, Source::Live(Box::new(Live::new(root))))
+        Rules::new(config, false, RuleSource::Live(Box::new(RootRules::new(root))))
     }
 
     /// The rules as they were when they were frozen, whatever is on disk now.
     pub fn frozen(frozen: &FrozenRules) -> Result<Rules, RulesError> {
-        Rules::new(&frozen.config, frozen.set_aside, Source::Frozen(Box::new(frozen.clone())))
+        Rules::new(&frozen.config, frozen.set_aside, RuleSource::Frozen(Box::new(frozen.clone())))
     }
 
-    fn new(config: &ExclusionConfig, set_aside: bool, source: Source) -> Result<Rules, RulesError> {
-        let shared = Arc::new(Shared::new(config, set_aside, source)?);
+    fn new(config: &ExclusionConfig, set_aside: bool, source: RuleSource) -> Result<Rules, RulesError> {
+        let shared = Arc::new(SharedRules::new(config, set_aside, source)?);
         Ok(Rules { shared })
     }
 
@@ -126,8 +126,8 @@ impl Rules {
     #[must_use]
     pub fn set_aside(&self) -> Rules {
         let source = match &self.shared.source {
-            Source::Live(live) => Source::Live(Box::new(Live::new(live.root.clone()))),
-            Source::Frozen(frozen) => Source::Frozen(Box::new(frozen.without_ignore_files())),
+            RuleSource::Live(live) => RuleSource::Live(Box::new(RootRules::new(live.root.clone()))),
+            RuleSource::Frozen(frozen) => RuleSource::Frozen(Box::new(frozen.without_ignore_files())),
         };
         Rules { shared: Arc::new(self.shared.with_source(true, source)) }
     }
@@ -137,8 +137,8 @@ impl Rules {
     }
 
     /// Notes about these rules so far.
-    pub fn notes(&self) -> Vec<Note> {
-        let Source::Live(live) = &self.shared.source else { return Vec::new() };
+    pub fn notes(&self) -> Vec<ExclusionNote> {
+        let RuleSource::Live(live) = &self.shared.source else { return Vec::new() };
         let record = live.record();
         let mut notes = record.notes.clone();
         let above = record.above.iter().map(|above| ("the repository above".to_owned(), &above.repository));
@@ -148,7 +148,7 @@ impl Rules {
         });
         for (repository, found) in above.chain(below) {
             if let Some(why) = found.repository.failure() {
-                notes.push(Note::IndexNotUnderstood { repository, why: why.to_owned() });
+                notes.push(ExclusionNote::IndexNotUnderstood { repository, why: why.to_owned() });
             }
         }
         notes.sort();

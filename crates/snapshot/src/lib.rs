@@ -52,7 +52,6 @@ mod build;
 mod bytes;
 mod cache;
 mod capture;
-mod census;
 mod coverage;
 pub mod diff;
 mod dirs;
@@ -61,6 +60,7 @@ pub mod exclusion;
 pub mod file;
 mod files;
 pub mod hash;
+mod ignored_count;
 mod manager;
 mod manifest;
 mod mapped;
@@ -84,7 +84,7 @@ mod unlock;
 
 pub use bytes::Malformed;
 pub use capture::{CaptureError, CaptureOptions, Gaps};
-pub use coverage::{Cause, Coverage, Example, LeftOut, Note, Protection};
+pub use coverage::{Cause, Coverage, CoverageNote, Example, LeftOut, Protection};
 pub use diff::{Change, ChangeType, Loss, Lost};
 #[cfg(feature = "failpoints")]
 pub use disk::failpoint;
@@ -92,17 +92,17 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, CacheProblem, Candidate, Checks, CompletedOther, Contents, Foreign, Forgotten, Freed, GcReport,
-    Limits, LostSnapshot, ManagerOptions, Manifest, Next, Now, Piece, Repaired, RepairedRecord,
+    Adopted, AdoptedPiece, CacheProblem, Candidate, Checks, CompletedOther, Contents, Foreign, Forgotten,
+    Freed, GcReport, Limits, LostSnapshot, ManagerOptions, Manifest, Next, Now, Repaired, RepairedRecord,
     RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport,
     freed, gc, holders, purge, repair, resolved, session_dirs, settle_store, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{
-    AuditAttestation, AuditIntegrity, ChangeCounts, ChangedByOthers, Checkpoint, ExecutableIdentity,
-    SessionMetadata,
+    AuditAttestation, AuditIntegrity, ChangeCounts, ChangedByOthers, ExecutableIdentity, SessionMetadata,
+    SnapshotMetadata,
 };
 pub use restore::{Changes, RestoreOutcome};
-pub use scan::Counts;
+pub use scan::ScanCounts;
 pub use state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
 pub use units::repository_of;

@@ -3,60 +3,62 @@
 //! Each operation is a sequence of stages: lock the session, capture, publish (manifest, then record), compare. The
 //! next operation completes or removes whatever a killed process left unfinished.
 
-mod adopt;
-mod aside;
+mod added_roots;
 mod background;
 mod check;
 mod edit;
 mod error;
 mod forget;
 mod freeing;
-mod late;
-mod look;
-mod next;
+mod import;
+mod incremental;
 mod open;
+mod pending_restores;
+mod query;
 mod repair;
 mod restore;
 mod roots;
 mod sessions;
 mod settling;
 mod shortage;
-mod under_way;
+mod unnumbered;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::capture::{self, CaptureError, CaptureOptions, Captured, Gaps, Request, RulesFrom, Shortage};
-use crate::coverage::{Coverage, Note, Protection};
+use crate::capture::{
+    self, CaptureError, CaptureOptions, CaptureRequest, Captured, Gaps, RulesFrom, Shortage,
+};
+use crate::coverage::{Coverage, CoverageNote, Protection};
 use crate::exclusion::{ExclusionConfig, FrozenRules};
 use crate::file::Sync;
 use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::{Entry, Reason, Time};
 use crate::objects::StoreObjects;
-use crate::scan::Counts;
-use crate::session::{Held, Record, Session};
+use crate::scan::ScanCounts;
+use crate::session::{Held, Session, SnapshotList};
 use crate::state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
-use crate::store::{Key, Quota, Store};
+use crate::store::{ObjectKey, Quota, Store};
 use crate::time;
 use crate::unlock::UnlockLog;
 
-pub use adopt::{Adopted, Contents, Foreign, Piece};
 pub use check::{CacheProblem, Checks, SnapshotProblem, VerifyReport};
 pub use error::SnapshotError;
 pub use forget::{Forgotten, holders};
 pub use freeing::{Candidate, Freed, freed};
-pub use next::{Next, Now};
+pub use import::{Adopted, AdoptedPiece, Contents, Foreign};
+pub use incremental::{Next, Now};
+pub use pending_restores::CompletedOther;
 pub use repair::{LostSnapshot, Repaired, RepairedRecord, repair};
 pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
 pub use sessions::session_dirs;
 pub use settling::settle_store;
-pub use under_way::CompletedOther;
 pub use upkeep::{GcReport, SettleReport, gc, purge, shares};
 
 /// Limits on a capture; 0 is no limit. Beyond a limit nothing is published.
@@ -138,7 +140,7 @@ pub struct Manifest {
     pub durable: bool,
     pub state: SnapshotState,
     /// Work done to take it; zero for one that was loaded.
-    pub work: Counts,
+    pub work: ScanCounts,
     store: Arc<Store>,
 }
 
@@ -224,7 +226,7 @@ impl SnapshotManager {
         if self.session.record()?.is_some_and(|record| !record.snapshots.is_empty()) {
             return Err(SnapshotError::HasSnapshots { dir: self.session.dir().to_owned() });
         }
-        let record = Record::new(self.roots.clone(), self.started);
+        let record = SnapshotList::new(self.roots.clone(), self.started);
         let captured = self.capture_live(None, &[], false)?;
         self.ensure_something(&captured)?;
         let manifest = self.publish(&held, record, captured, SnapshotId::Number(0), None)?;
@@ -254,7 +256,7 @@ impl SnapshotManager {
         Ok(held)
     }
 
-    fn recorded(&self) -> Result<Record, SnapshotError> {
+    fn recorded(&self) -> Result<SnapshotList, SnapshotError> {
         self.session.record()?.ok_or_else(|| self.no_baseline())
     }
 
@@ -264,7 +266,7 @@ impl SnapshotManager {
 
     fn capture_live(
         &mut self,
-        before: Option<&Sheet>,
+        before: Option<&ManifestBody>,
         known: &[ContentHash],
         unlock: bool,
     ) -> Result<Captured, SnapshotError> {
@@ -307,7 +309,7 @@ impl SnapshotManager {
     ) -> Result<Captured, SnapshotError> {
         let own = self.own();
         let unlock = unlock.then(|| UnlockLog::new(self.session.unlocked_path()));
-        let request = Request {
+        let request = CaptureRequest {
             store: &self.store,
             roots,
             all_roots,
@@ -334,7 +336,7 @@ impl SnapshotManager {
     fn publish(
         &self,
         held: &Held,
-        record: Record,
+        record: SnapshotList,
         captured: Captured,
         id: SnapshotId,
         parent: Option<u32>,
@@ -345,13 +347,13 @@ impl SnapshotManager {
     fn publish_at(
         &self,
         _held: &Held,
-        mut record: Record,
+        mut record: SnapshotList,
         captured: Captured,
         id: SnapshotId,
         parent: Option<u32>,
         timestamp: String,
     ) -> Result<Manifest, SnapshotError> {
-        let sheet = Sheet {
+        let sheet = ManifestBody {
             id,
             timestamp,
             parent,
@@ -374,7 +376,7 @@ impl SnapshotManager {
         Ok(Manifest { work: captured.counts, ..self.manifest(sheet, false) })
     }
 
-    fn manifest(&self, sheet: Sheet, durable: bool) -> Manifest {
+    fn manifest(&self, sheet: ManifestBody, durable: bool) -> Manifest {
         Manifest {
             number: sheet.number().unwrap_or(0),
             merkle_root: sheet.merkle_root(),
@@ -385,7 +387,7 @@ impl SnapshotManager {
             coverage: sheet.coverage,
             durable,
             state: sheet.state,
-            work: Counts::default(),
+            work: ScanCounts::default(),
             store: self.store.clone(),
         }
     }
@@ -396,7 +398,7 @@ impl SnapshotManager {
         let holds = coverage.files + coverage.others > 0;
         let nothing_there =
             coverage.left_out.iter().all(|left_out| left_out.cause == crate::coverage::Cause::OwnState);
-        let failed = |note: &&Note| matches!(note, Note::RootFailed { .. });
+        let failed = |note: &&CoverageNote| matches!(note, CoverageNote::RootFailed { .. });
         let failed_roots = coverage.notes.iter().filter(failed).count();
         let all_failed = failed_roots > 0 && failed_roots == captured.state.roots.len();
         let missing = self.options.roots_may_be_missing && are_missing(&captured.state);
@@ -410,13 +412,13 @@ impl SnapshotManager {
     }
 
     /// Frozen rules of a snapshot, in the order of its roots.
-    fn frozen_rules(&self, sheet: &Sheet) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
+    fn frozen_rules(&self, sheet: &ManifestBody) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
         let read = |hash: &Option<ContentHash>| hash.map(|hash| self.frozen(&sheet.id, hash)).transpose();
         sheet.rules.iter().map(read).collect()
     }
 
     fn frozen(&self, id: &SnapshotId, hash: ContentHash) -> Result<FrozenRules, SnapshotError> {
-        let bytes = self.store.read(Key::rules(hash))?;
+        let bytes = self.store.read(ObjectKey::rules(hash))?;
         let wrong = |error: crate::bytes::Malformed| SnapshotError::FrozenRules {
             id: id.clone(),
             what: error.to_string(),
@@ -447,9 +449,9 @@ fn are_missing(state: &SnapshotState) -> bool {
 }
 
 /// Roots whose ignore rules were set aside.
-fn set_aside_roots(sheet: &Sheet) -> Vec<PathBuf> {
-    let aside = |note: &Note| match note {
-        Note::IgnoreRulesSetAside { root, .. } => Some(root.clone()),
+fn set_aside_roots(sheet: &ManifestBody) -> Vec<PathBuf> {
+    let aside = |note: &CoverageNote| match note {
+        CoverageNote::IgnoreRulesSetAside { root, .. } => Some(root.clone()),
         _ => None,
     };
     sheet.coverage.notes.iter().filter_map(aside).collect()

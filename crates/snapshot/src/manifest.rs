@@ -57,7 +57,7 @@ impl From<u32> for SnapshotId {
 
 /// A snapshot without its files, which are in the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sheet {
+pub(crate) struct ManifestBody {
     pub(crate) id: SnapshotId,
     pub(crate) timestamp: String,
     pub(crate) parent: Option<u32>,
@@ -69,7 +69,7 @@ pub(crate) struct Sheet {
 
 /// Serialised form of a manifest.
 #[derive(Serialize, Deserialize)]
-struct Form {
+struct ManifestFile {
     format: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<u32>,
@@ -119,7 +119,7 @@ pub enum ManifestDefect {
     OtherRoots,
 }
 
-impl Sheet {
+impl ManifestBody {
     pub(crate) fn number(&self) -> Option<u32> {
         match self.id {
             SnapshotId::Number(number) => Some(number),
@@ -152,7 +152,7 @@ impl Sheet {
 
     pub(crate) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let roots = self.state.roots.iter().zip(&self.rules);
-        let mut form = Form {
+        let mut form = ManifestFile {
             format: FORMAT,
             number: self.number(),
             safety: match &self.id {
@@ -174,14 +174,14 @@ impl Sheet {
     }
 
     /// Decode and check: the canonical form, the checksum, the digests, the roots.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Sheet, ManifestDefect> {
-        let form: Form =
+    pub(crate) fn decode(bytes: &[u8]) -> Result<ManifestBody, ManifestDefect> {
+        let form: ManifestFile =
             serde_json::from_slice(bytes).map_err(|error| ManifestDefect::Syntax(error.to_string()))?;
         if form.format != FORMAT {
             return Err(ManifestDefect::Format(form.format));
         }
         let (merkle_root, state_root) = (form.merkle_root, form.state_root);
-        let sheet = Sheet::from_form(form)?;
+        let sheet = ManifestBody::from_form(form)?;
         if sheet.encode().ok().as_deref() != Some(bytes) {
             let fits = (sheet.merkle_root(), sheet.state_root()) == (merkle_root, state_root);
             return Err(if fits { ManifestDefect::Checksum } else { ManifestDefect::Digests });
@@ -189,7 +189,7 @@ impl Sheet {
         Ok(sheet)
     }
 
-    fn from_form(form: Form) -> Result<Sheet, ManifestDefect> {
+    fn from_form(form: ManifestFile) -> Result<ManifestBody, ManifestDefect> {
         let id = match (form.number, form.safety) {
             (Some(number), None) => SnapshotId::Number(number),
             (None, Some(id)) => SnapshotId::Safety(id),
@@ -201,7 +201,7 @@ impl Sheet {
             rules.push(root.rules);
             roots.push(root_state(root)?);
         }
-        Ok(Sheet {
+        Ok(ManifestBody {
             id,
             timestamp: form.timestamp,
             parent: form.parent,

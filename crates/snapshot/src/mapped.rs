@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
-use crate::stat::Found;
+use crate::stat::FoundStat;
 
 /// Inodes of files with a writable shared mapping. Inodes alone: an overlay shows the device of the lower layer in
 /// `maps`, and its own in `stat`; another file with the same number is only read once more.
@@ -35,7 +35,7 @@ impl Mapped {
         mapped
     }
 
-    pub(crate) fn contains(&self, found: &Found) -> bool {
+    pub(crate) fn contains(&self, found: &FoundStat) -> bool {
         !self.0.is_empty() && self.0.contains(&found.stat.ino)
     }
 }

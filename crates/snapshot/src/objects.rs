@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
 use crate::node::Node;
 use crate::state::{ObjectError, ObjectName, Objects};
-use crate::store::{Key, LARGE, Published, Store, StoreError, WriteOptions};
+use crate::store::{LARGE, ObjectKey, Published, Store, StoreError, WriteOptions};
 
 /// Maximum number of cached nodes, and of entries in them: an entry takes some 200 bytes.
 const KEPT: usize = 1024;
@@ -55,7 +55,7 @@ impl Objects for StoreObjects<'_> {
         }
         drop(nodes);
         let what = ObjectName::Tree(id);
-        let bytes = self.store.read(Key::from(id)).map_err(|error| object_error(what, error))?;
+        let bytes = self.store.read(ObjectKey::from(id)).map_err(|error| object_error(what, error))?;
         let node = Arc::new(Node::decode(&bytes).map_err(|_| ObjectError::Damaged { what })?);
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).keep(id, &node);
         Ok(node)
@@ -90,7 +90,7 @@ impl StoreObjects<'_> {
 
     /// Whether a content is stored. False if the lookup fails.
     pub(crate) fn contains(&self, hash: ContentHash) -> bool {
-        self.store.contains(Key::from(hash)).unwrap_or(false)
+        self.store.contains(ObjectKey::from(hash)).unwrap_or(false)
     }
 
     /// Move a file into the store: see [`Objects::take_file`].
@@ -121,7 +121,7 @@ impl StoreObjects<'_> {
         } else {
             let bytes = read_all(file, size).map_err(|errno| StoreError::Source(errno.into()))?;
             let hash = content_hash(&bytes);
-            appender.put(Key::from(hash), &bytes)?;
+            appender.put(ObjectKey::from(hash), &bytes)?;
             hash
         };
         appender.finish()?;

@@ -16,22 +16,22 @@ pub fn bytes(path: &Path) -> &[u8] {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Form {
+enum PathForm {
     Text(String),
     Bytes { hex: String },
 }
 
-fn form(path: &Path) -> Form {
+fn form(path: &Path) -> PathForm {
     match path.to_str() {
-        Some(text) => Form::Text(text.to_owned()),
-        None => Form::Bytes { hex: hex(bytes(path)) },
+        Some(text) => PathForm::Text(text.to_owned()),
+        None => PathForm::Bytes { hex: hex(bytes(path)) },
     }
 }
 
-fn path(form: Form) -> Option<PathBuf> {
+fn path(form: PathForm) -> Option<PathBuf> {
     match form {
-        Form::Text(text) => Some(text.into()),
-        Form::Bytes { hex } => unhex(&hex).map(|bytes| std::ffi::OsString::from_vec(bytes).into()),
+        PathForm::Text(text) => Some(text.into()),
+        PathForm::Bytes { hex } => unhex(&hex).map(|bytes| std::ffi::OsString::from_vec(bytes).into()),
     }
 }
 
@@ -57,28 +57,28 @@ pub fn serialize<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S:
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    path(Form::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a path"))
+    path(PathForm::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a path"))
 }
 
 /// Lists of paths.
 pub mod list {
-    use super::{Form, PathBuf, form, path};
+    use super::{PathBuf, PathForm, form, path};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub fn serialize<S: Serializer>(value: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-        value.iter().map(|one| form(one)).collect::<Vec<Form>>().serialize(serializer)
+        value.iter().map(|one| form(one)).collect::<Vec<PathForm>>().serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
         let all: Option<Vec<PathBuf>> =
-            Vec::<Form>::deserialize(deserializer)?.into_iter().map(path).collect();
+            Vec::<PathForm>::deserialize(deserializer)?.into_iter().map(path).collect();
         all.ok_or_else(|| serde::de::Error::custom("not a path"))
     }
 }
 
 /// An optional path.
 pub mod option {
-    use super::{Form, PathBuf, form, path};
+    use super::{PathBuf, PathForm, form, path};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option, reason = "serde hands it in so")]
@@ -88,7 +88,7 @@ pub mod option {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
         let wrong = || serde::de::Error::custom("not a path");
-        Option::<Form>::deserialize(deserializer)?.map(|form| path(form).ok_or_else(wrong)).transpose()
+        Option::<PathForm>::deserialize(deserializer)?.map(|form| path(form).ok_or_else(wrong)).transpose()
     }
 }
 

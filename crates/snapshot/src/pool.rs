@@ -6,12 +6,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Queue of tasks.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<PoolState<T>>,
     wake: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct PoolState<T> {
     tasks: Vec<T>,
     /// Number of tasks that are queued or running.
     unfinished: usize,
@@ -21,11 +21,11 @@ struct State<T> {
 impl<T> Queue<T> {
     fn new(tasks: Vec<T>) -> Queue<T> {
         let unfinished = tasks.len();
-        Queue { state: Mutex::new(State { tasks, unfinished, stopped: false }), wake: Condvar::new() }
+        Queue { state: Mutex::new(PoolState { tasks, unfinished, stopped: false }), wake: Condvar::new() }
     }
 
     /// Lock the state. A panicked worker ends the others later; until then the state is consistent.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

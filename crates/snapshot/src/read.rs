@@ -15,8 +15,8 @@ use rustix::time::ClockId;
 use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
 use crate::restore::hash_file;
-use crate::stat::{Found, Stat, stat_fd};
-use crate::store::{Appender, Key, LARGE, LargeSource, LargeStaged, StoreError};
+use crate::stat::{FoundStat, Stat, stat_fd};
+use crate::store::{Appender, LARGE, LargeSource, LargeStaged, ObjectKey, StoreError};
 use crate::units::SQLITE;
 use crate::unlock::Unlock;
 
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 4;
 
 /// Content of a file, with its stat.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub(crate) struct ReadContent {
     pub(crate) stat: Stat,
     pub(crate) hash: ContentHash,
     pub(crate) sparse: bool,
@@ -50,8 +50,8 @@ pub(crate) enum Moment {
 
 /// Result of reading.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    Content(Content),
+pub(crate) enum ReadOutcome {
+    Content(ReadContent),
     /// Replaced by another entry, or gone: look again.
     Replaced,
     LeftOut(Reason),
@@ -59,7 +59,7 @@ pub(crate) enum Outcome {
 
 /// How to read a file.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct How {
+pub(crate) struct ReadOptions {
     /// A process has it mapped writable: flush the mapping first, and never trust the stat.
     pub(crate) mapped: bool,
     /// Capture it only by reflink; exclude it rather than copy it.
@@ -89,12 +89,12 @@ impl OnlyClone {
 pub(crate) fn file(
     dir: BorrowedFd<'_>,
     name: &[u8],
-    before: &Found,
-    how: How,
+    before: &FoundStat,
+    how: ReadOptions,
     unlock: &dyn Unlock,
     buffer: &mut Vec<u8>,
     store: &mut Appender<'_>,
-) -> Result<Outcome, StoreError> {
+) -> Result<ReadOutcome, StoreError> {
     let mut coarse = now();
     let mut opened = open(dir, name);
     let (mut before, device) = (before.stat, before.dev);
@@ -110,7 +110,7 @@ pub(crate) fn file(
     }
     let file = match opened {
         Ok(file) => file,
-        Err(Os::NOENT | Os::LOOP | Os::NXIO) => return Ok(Outcome::Replaced),
+        Err(Os::NOENT | Os::LOOP | Os::NXIO) => return Ok(ReadOutcome::Replaced),
         Err(errno) => return Ok(left_out(errno)),
     };
     let final_attempt = store.compresses();
@@ -128,12 +128,12 @@ pub(crate) fn file(
                 return Err(error);
             }
             Err(ReadError::Store(StoreError::OverBudget { .. })) => {
-                return Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }));
+                return Ok(ReadOutcome::LeftOut(Reason::OverBudget { size: before.size }));
             }
-            Err(ReadError::NotCloned(why)) => return Ok(Outcome::LeftOut(why.reason(before.size))),
+            Err(ReadError::NotCloned(why)) => return Ok(ReadOutcome::LeftOut(why.reason(before.size))),
             Err(ReadError::Store(StoreError::SourceChanged)) => None,
             Err(ReadError::Store(StoreError::Source(error))) => {
-                return Ok(Outcome::LeftOut(unreadable(&error)));
+                return Ok(ReadOutcome::LeftOut(unreadable(&error)));
             }
             Err(ReadError::Store(error)) => return Err(error),
             Ok(stored) => stored,
@@ -148,7 +148,7 @@ pub(crate) fn file(
         drop(quiet);
         let after = match after {
             Ok(after) => after.stat,
-            Err(error) => return Ok(Outcome::LeftOut(unreadable(&error))),
+            Err(error) => return Ok(ReadOutcome::LeftOut(unreadable(&error))),
         };
         if let Some((hash, sparse, staged)) = stored.filter(|_| after.pack() == before.pack()) {
             let read = staged.as_ref().map_or(after.size, LargeStaged::read);
@@ -158,24 +158,24 @@ pub(crate) fn file(
             let settled = is_settled(after.ctime, coarse) && !how.mapped;
             let moment = if settled { Moment::Settled } else { Moment::Recent };
             let database = is_database(&file, after.size, buffer);
-            let content = Content { stat: after, hash, sparse, moment, xattrs, read, database };
-            return Ok(Outcome::Content(content));
+            let content = ReadContent { stat: after, hash, sparse, moment, xattrs, read, database };
+            return Ok(ReadOutcome::Content(content));
         }
         if attempt == 0 && after.ino != before.ino || !after.is_file() {
-            return Ok(Outcome::Replaced);
+            return Ok(ReadOutcome::Replaced);
         }
         only_grows &= after.size > before.size && is_same_file(&after, &before);
         before = after;
         coarse = now();
     }
     if !only_grows || how.only_clone.is_some() {
-        return Ok(Outcome::LeftOut(Reason::Unstable));
+        return Ok(ReadOutcome::LeftOut(Reason::Unstable));
     }
     match start(&file, before, how, buffer, store) {
         Err(StoreError::OverBudget { .. }) if final_attempt => {
-            Ok(Outcome::LeftOut(Reason::OverBudget { size: before.size }))
+            Ok(ReadOutcome::LeftOut(Reason::OverBudget { size: before.size }))
         }
-        taken => Ok(taken?.map_or(Outcome::LeftOut(Reason::Unstable), Outcome::Content)),
+        taken => Ok(taken?.map_or(ReadOutcome::LeftOut(Reason::Unstable), ReadOutcome::Content)),
     }
 }
 
@@ -189,10 +189,10 @@ fn is_same_file(a: &Stat, b: &Stat) -> bool {
 fn start(
     file: &OwnedFd,
     stat: Stat,
-    how: How,
+    how: ReadOptions,
     buffer: &mut Vec<u8>,
     store: &mut Appender<'_>,
-) -> Result<Option<Content>, StoreError> {
+) -> Result<Option<ReadContent>, StoreError> {
     let again = |hash: ContentHash| {
         let same = matches!(hash_file(file.as_fd(), stat.size), Ok(Some(other)) if other == hash);
         let after = stat_fd(file.as_fd()).map(|found| found.stat);
@@ -220,7 +220,7 @@ fn start(
         if !again(hash) {
             return Ok(None);
         }
-        store.put(Key::from(hash), buffer)?;
+        store.put(ObjectKey::from(hash), buffer)?;
         hash
     };
     // A growing database is being written, which is handled elsewhere.
@@ -228,7 +228,7 @@ fn start(
         return Ok(None);
     }
     let (moment, database) = (Moment::Growing, false);
-    Ok(Some(Content { stat, hash, sparse, moment, xattrs, read: stat.size, database }))
+    Ok(Some(ReadContent { stat, hash, sparse, moment, xattrs, read: stat.size, database }))
 }
 
 /// Read the first `size` bytes of a file; false if it is shorter.
@@ -280,7 +280,7 @@ type Stored<'a, 'w> = (ContentHash, bool, Option<LargeStaged<'a, 'w>>);
 fn content<'a, 'w>(
     file: &OwnedFd,
     (stat, device): (&Stat, (u32, u32)),
-    how: How,
+    how: ReadOptions,
     buffer: &mut Vec<u8>,
     store: &'a mut Appender<'w>,
 ) -> Result<Option<Stored<'a, 'w>>, ReadError> {
@@ -309,7 +309,7 @@ fn content<'a, 'w>(
     }
     let Some(()) = whole(file, stat.size, buffer).map_err(ReadError::Os)? else { return Ok(None) };
     let hash = content_hash(buffer);
-    store.put(Key::from(hash), buffer)?;
+    store.put(ObjectKey::from(hash), buffer)?;
     Ok(Some((hash, sparse, None)))
 }
 
@@ -377,8 +377,8 @@ pub(crate) fn now() -> Time {
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-fn left_out(errno: Os) -> Outcome {
-    Outcome::LeftOut(Reason::Unreadable(Errno(errno.raw_os_error())))
+fn left_out(errno: Os) -> ReadOutcome {
+    ReadOutcome::LeftOut(Reason::Unreadable(Errno(errno.raw_os_error())))
 }
 
 pub(crate) fn unreadable(error: &io::Error) -> Reason {

@@ -30,7 +30,7 @@ pub(crate) enum Payload {
 
 /// One entry of a record.
 #[derive(Clone, Debug)]
-pub(crate) struct Known<'a> {
+pub(crate) struct RecordedEntry<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) flags: u8,
     pub(crate) packed: &'a [u8; PACKED],
@@ -75,7 +75,7 @@ impl<'a> Entries<'a> {
         Entries(Reader::new(bytes))
     }
 
-    fn read(&mut self) -> Result<Known<'a>, Malformed> {
+    fn read(&mut self) -> Result<RecordedEntry<'a>, Malformed> {
         let from = &mut self.0;
         let start = from.rest();
         let name = from.bytes()?;
@@ -93,19 +93,19 @@ impl<'a> Entries<'a> {
         let xattrs =
             from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
         let raw = start.get(..start.len() - from.left()).ok_or(Malformed("a record"))?;
-        Ok(Known { name, flags, packed, payload, xattrs, raw })
+        Ok(RecordedEntry { name, flags, packed, payload, xattrs, raw })
     }
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Known<'a>, Malformed>;
+    type Item = Result<RecordedEntry<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         (self.0.left() > 0).then(|| self.read())
     }
 }
 
-impl Known<'_> {
+impl RecordedEntry<'_> {
     pub(crate) fn stat(&self) -> Stat {
         Stat::unpack(self.packed)
     }

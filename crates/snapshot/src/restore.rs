@@ -18,25 +18,25 @@
 mod apply;
 mod build;
 mod changes;
+mod conflict_unit;
 mod database;
 mod displace;
 mod durable;
-mod entered;
-mod found;
 mod journal;
 mod links;
 mod meta;
 mod nested;
 mod open;
 mod outcome;
+mod parent_root;
+mod place_entry;
 mod plan;
 mod preflight;
-mod put;
+mod presence;
 mod rename;
 mod select;
 mod steps;
 mod sweep;
-mod unit;
 mod verify;
 
 use std::fmt;
@@ -50,7 +50,7 @@ pub(crate) use self::displace::hash_file;
 pub use self::durable::sync;
 pub(crate) use self::journal::is_temporary;
 pub use self::journal::{Journal, JournalError, JournalRecord, RestoreId};
-pub use self::plan::{Action, ActionKind, RestorePlan};
+pub use self::plan::{ActionKind, PlannedAction, RestorePlan};
 pub use self::preflight::{PreflightError, preflight};
 pub use self::sweep::{Swept, sweep};
 pub use self::verify::verify;
@@ -151,7 +151,7 @@ pub struct Skipped {
 
 /// Note to show before a plan is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct PlanNote {
     pub path: PathBuf,
     pub kind: NoteKind,
 }
@@ -164,7 +164,7 @@ pub enum NoteKind {
 
 /// A path that could not be restored, or not completely.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedPath {
     pub path: PathBuf,
     pub error: RestoreError,
 }
@@ -207,7 +207,7 @@ impl RestoreError {
 
 /// Content that was displaced by the restore and was in no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptAside {
     pub path: PathBuf,
     pub content: KeptContent,
 }
@@ -230,12 +230,12 @@ pub struct RestoreOutcome {
     /// Number of completed steps.
     pub done: u64,
     pub skipped: Vec<Skipped>,
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedPath>,
     /// Entries that the target excluded and that are gone or changed: they are not restored.
     pub lost: Vec<Lost>,
     /// Changes in the order of paths, computed when they are read.
     pub changes: Changes,
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptAside>,
     /// Whether it was cancelled before it was complete: the journal must stay.
     pub cancelled: bool,
 }

@@ -8,7 +8,7 @@ mod database;
 mod directory;
 mod measure;
 mod names;
-mod old;
+mod previous;
 mod unfinished;
 
 use std::io;
@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::directory::Directory;
 use self::unfinished::Unfinished;
-use crate::cache::{Cache, Piece};
+use crate::cache::{Cache, CachedBytes};
 use crate::dirs::{Dir, DirId, Dirs};
 use crate::exclusion::{DirRules, Rules};
 use crate::mapped::Mapped;
 use crate::node::{Reason, Time, Xattr};
 use crate::pool;
-use crate::read::{self, How, Outcome};
+use crate::read::{self, ReadOptions, ReadOutcome};
 use crate::record::Links;
-use crate::stat::Found;
+use crate::stat::FoundStat;
 use crate::state::Observer;
 use crate::store::{Appender, StoreError};
 use crate::unlock::{OpenedUp, Unlock};
@@ -110,7 +110,7 @@ pub(crate) enum ScanError {
 pub(crate) struct Listing {
     pub(crate) id: DirId,
     pub(crate) rules: [u8; 32],
-    pub(crate) entries: Piece,
+    pub(crate) entries: CachedBytes,
     pub(crate) omitted: Vec<u8>,
     pub(crate) xattrs: Vec<Xattr>,
     /// The directory in the last scan.
@@ -125,7 +125,7 @@ pub(crate) struct Listing {
 
 /// Counts of one scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ScanCounts {
     /// Number of regular files in the snapshot; `bytes` is their total size.
     pub files: u64,
     pub bytes: u64,
@@ -137,8 +137,8 @@ pub struct Counts {
     pub read_bytes: u64,
 }
 
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl std::ops::AddAssign for ScanCounts {
+    fn add_assign(&mut self, other: ScanCounts) {
         self.files = self.files.wrapping_add(other.files);
         self.bytes = self.bytes.wrapping_add(other.bytes);
         self.directories += other.directories;
@@ -164,7 +164,7 @@ pub(crate) struct Worker<'s> {
     names: Vec<u8>,
     pub(crate) listings: Vec<Listing>,
     pub(crate) links: Links,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ScanCounts,
     pub(crate) ignored: Vec<Ignored>,
     /// Files that grew while they were read: directory, name and captured size.
     pub(crate) growing: Vec<(DirId, Box<[u8]>, u64)>,
@@ -178,7 +178,7 @@ impl<'s> Worker<'s> {
             names: Vec::new(),
             listings: Vec::new(),
             links: Links::default(),
-            counts: Counts::default(),
+            counts: ScanCounts::default(),
             ignored: Vec::new(),
             growing: Vec::new(),
         }
@@ -189,16 +189,16 @@ impl<'s> Worker<'s> {
         &mut self,
         dir: BorrowedFd<'_>,
         name: &[u8],
-        found: &Found,
-        how: How,
+        found: &FoundStat,
+        how: ReadOptions,
         unlock: &dyn Unlock,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<ReadOutcome, StoreError> {
         let outcome = read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)?;
         // A file that is never captured must not make the stat cache look outdated each time.
-        if !matches!(outcome, Outcome::LeftOut(Reason::TooLarge { .. })) {
+        if !matches!(outcome, ReadOutcome::LeftOut(Reason::TooLarge { .. })) {
             self.counts.read += 1;
             self.counts.read_bytes += match &outcome {
-                Outcome::Content(content) => content.read,
+                ReadOutcome::Content(content) => content.read,
                 _ => found.stat.size,
             };
         }
@@ -216,7 +216,7 @@ impl<'s> Worker<'s> {
 
 /// A unit of work.
 #[derive(Debug)]
-enum Task {
+enum ScanTask {
     Dir(DirTask),
     Files(Arc<Unfinished>, std::ops::Range<usize>),
 }
@@ -246,13 +246,13 @@ pub(crate) fn scan<'s>(
     let old = scan.cache.is_some().then_some(0);
     let root =
         DirTask { id: 0, place: None, above: None, inode: root_inode, old, rules: None, searching: None };
-    let workers = pool::run(workers, vec![Task::Dir(root)], |worker, task, queue| {
+    let workers = pool::run(workers, vec![ScanTask::Dir(root)], |worker, task, queue| {
         if observer.cancelled() {
             return Err(ScanError::Cancelled);
         }
         match task {
-            Task::Dir(task) => Directory::scan(scan, worker, task, queue, observer),
-            Task::Files(unfinished, range) => unfinished.read(scan, worker, range),
+            ScanTask::Dir(task) => Directory::scan(scan, worker, task, queue, observer),
+            ScanTask::Files(unfinished, range) => unfinished.read(scan, worker, range),
         }
     })?;
     // The last task may have been a large file.

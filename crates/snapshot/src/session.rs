@@ -5,8 +5,8 @@
 //! rebuilt from the manifests (`rebuild`).
 
 mod kept;
+mod manifests;
 pub(crate) mod rebuild;
-mod sheets;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, MerkleRoot, StateRoot, content_hash};
-use crate::manifest::{ManifestDefect, Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, ManifestDefect, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::Time;
 use crate::paths;
@@ -85,7 +85,7 @@ impl Recorded {
 
 /// Record of all snapshots, in the order they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct SnapshotList {
     pub format: u32,
     #[serde(with = "paths::list")]
     pub roots: Vec<PathBuf>,
@@ -112,15 +112,20 @@ const FORMAT: u32 = 1;
 const FORMAT_LATE: u32 = 2;
 
 /// File found in place of a record.
-enum Found {
+enum RecordSlot {
     None,
-    Good(Record),
+    Good(SnapshotList),
     Damaged { what: String, bytes: Vec<u8> },
 }
 
-impl Record {
-    pub(crate) fn new(roots: Vec<PathBuf>, started: Time) -> Record {
-        Record { format: FORMAT, roots, started: (started.seconds, started.nanos), ..Record::default() }
+impl SnapshotList {
+    pub(crate) fn new(roots: Vec<PathBuf>, started: Time) -> SnapshotList {
+        SnapshotList {
+            format: FORMAT,
+            roots,
+            started: (started.seconds, started.nanos),
+            ..SnapshotList::default()
+        }
     }
 
     pub(crate) fn started(&self) -> Time {
@@ -157,7 +162,7 @@ impl Record {
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
         let format = if self.late.is_empty() { FORMAT } else { FORMAT_LATE };
-        let mut record = Record { format, checksum: String::new(), ..self.clone() };
+        let mut record = SnapshotList { format, checksum: String::new(), ..self.clone() };
         record.checksum = content_hash(&serde_json::to_vec(&record)?).hex();
         let mut bytes = serde_json::to_vec_pretty(&record)?;
         bytes.push(b'\n');
@@ -165,8 +170,8 @@ impl Record {
     }
 
     /// Decode a record. There is one canonical form; anything else is damage.
-    fn decode(bytes: &[u8]) -> Result<Record, String> {
-        let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    fn decode(bytes: &[u8]) -> Result<SnapshotList, String> {
+        let record: SnapshotList = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if ![FORMAT, FORMAT_LATE].contains(&record.format) {
             return Err(unknown_format(record.format));
         }
@@ -190,10 +195,10 @@ fn unknown_format(format: u32) -> String {
 /// Format number, if these bytes are an intact record of a later version, which must not be modified.
 fn is_of_a_later_format(bytes: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
-    struct Format {
+    struct SessionFormat {
         format: u32,
     }
-    let found: Format = serde_json::from_slice(bytes).ok()?;
+    let found: SessionFormat = serde_json::from_slice(bytes).ok()?;
     (found.format > FORMAT_LATE).then_some(found.format)
 }
 
@@ -249,9 +254,9 @@ impl Session {
     pub(crate) fn tidy(&self, held: &Held) -> Result<(), SessionError> {
         let io = |source| io_error(&self.dir, source);
         let record = match self.find_record()? {
-            Found::None => None,
-            Found::Good(record) => Some(record),
-            Found::Damaged { .. } => {
+            RecordSlot::None => None,
+            RecordSlot::Good(record) => Some(record),
+            RecordSlot::Damaged { .. } => {
                 self.mend(held)?;
                 self.record()?
             }
@@ -322,11 +327,11 @@ impl Session {
 
     /// The record; `None` for a folder without any snapshot. A damaged one is rebuilt from the readable manifests, and
     /// replaced by the next operation that locks the session.
-    pub fn record(&self) -> Result<Option<Record>, SessionError> {
+    pub fn record(&self) -> Result<Option<SnapshotList>, SessionError> {
         match self.find_record()? {
-            Found::None => Ok(None),
-            Found::Good(record) => Ok(Some(record)),
-            Found::Damaged { what, .. } => {
+            RecordSlot::None => Ok(None),
+            RecordSlot::Good(record) => Ok(Some(record)),
+            RecordSlot::Damaged { what, .. } => {
                 let record = self.rebuild()?.record;
                 let path = self.record_path();
                 if record.snapshots.is_empty() {
@@ -340,34 +345,34 @@ impl Session {
 
     /// Whether the record on disk is damaged.
     pub fn is_damaged(&self) -> bool {
-        matches!(self.find_record(), Ok(Found::Damaged { .. }))
+        matches!(self.find_record(), Ok(RecordSlot::Damaged { .. }))
     }
 
     /// Damage of the record on disk.
     pub(crate) fn record_damage(&self) -> Result<Option<SessionError>, SessionError> {
         let path = self.record_path();
         match self.find_record()? {
-            Found::Damaged { what, .. } => Ok(Some(SessionError::Record { path, what })),
-            Found::None | Found::Good(_) => Ok(None),
+            RecordSlot::Damaged { what, .. } => Ok(Some(SessionError::Record { path, what })),
+            RecordSlot::None | RecordSlot::Good(_) => Ok(None),
         }
     }
 
-    fn find_record(&self) -> Result<Found, SessionError> {
+    fn find_record(&self) -> Result<RecordSlot, SessionError> {
         let path = self.record_path();
         let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecordSlot::None),
             other => other.map_err(|source| io_error(&path, source))?,
         };
-        match Record::decode(&bytes) {
-            Ok(record) => Ok(Found::Good(record)),
+        match SnapshotList::decode(&bytes) {
+            Ok(record) => Ok(RecordSlot::Good(record)),
             Err(what) => match is_of_a_later_format(&bytes) {
                 Some(format) => Err(SessionError::Record { path, what: unknown_format(format) }),
-                None => Ok(Found::Damaged { what, bytes }),
+                None => Ok(RecordSlot::Damaged { what, bytes }),
             },
         }
     }
 
-    pub(crate) fn save_record(&self, record: &Record, sync: Sync) -> Result<(), SessionError> {
+    pub(crate) fn save_record(&self, record: &SnapshotList, sync: Sync) -> Result<(), SessionError> {
         let path = self.record_path();
         let bytes = record
             .encode()
@@ -381,7 +386,7 @@ impl Session {
     }
 
     /// Name for a new manifest: never that of a recorded one, which stays until the record changes.
-    fn new_manifest(&self, sheet: &Sheet, digest: ContentHash) -> String {
+    fn new_manifest(&self, sheet: &ManifestBody, digest: ContentHash) -> String {
         let plain = match &sheet.id {
             SnapshotId::Number(number) => format!("snapshots/{number:03}"),
             SnapshotId::Safety(id) => format!("safety/{id}"),
@@ -391,7 +396,7 @@ impl Session {
     }
 
     /// Write a manifest. It counts once the record names it.
-    pub(crate) fn save_manifest(&self, sheet: &Sheet) -> Result<Recorded, SessionError> {
+    pub(crate) fn save_manifest(&self, sheet: &ManifestBody) -> Result<Recorded, SessionError> {
         let bytes = sheet
             .encode()
             .map_err(|error| SessionError::Record { path: self.dir.clone(), what: error.to_string() })?;
@@ -433,7 +438,7 @@ impl Session {
     }
 
     /// Read a manifest, and check it against the record.
-    pub(crate) fn sheet(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SessionError> {
+    pub(crate) fn sheet(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SessionError> {
         let Some(recorded) = record.find(id) else {
             return Err(SessionError::NoSnapshot { id: id.clone(), dir: self.dir.clone() });
         };
@@ -448,7 +453,7 @@ impl Session {
             other => other.map_err(|source| io_error(&path, source))?,
         };
         let refuse = |defect| SessionError::Manifest { path: path.clone(), defect };
-        let sheet = Sheet::decode(&bytes).map_err(refuse)?;
+        let sheet = ManifestBody::decode(&bytes).map_err(refuse)?;
         if content_hash(&bytes) != recorded.manifest || sheet.id != *id {
             return Err(refuse(ManifestDefect::NotRecorded));
         }

@@ -27,7 +27,7 @@ pub(crate) struct Stat {
 
 /// A [`Stat`], and where it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundStat {
     pub(crate) stat: Stat,
     pub(crate) dev: (u32, u32),
     pub(crate) rdev: u64,
@@ -114,13 +114,13 @@ fn part<const N: usize>(bytes: &[u8; PACKED], at: usize) -> [u8; N] {
 }
 
 /// Stat `name` in `dir`, never through a link.
-pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Found> {
+pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<FoundStat> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     Ok(found(&rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?))
 }
 
 /// Stat an open file.
-pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<Found> {
+pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<FoundStat> {
     Ok(found(&rustix::fs::statx(
         file,
         c"",
@@ -129,9 +129,9 @@ pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<Found> {
     )?))
 }
 
-fn found(statx: &rustix::fs::Statx) -> Found {
+fn found(statx: &rustix::fs::Statx) -> FoundStat {
     let time = |time: &rustix::fs::StatxTimestamp| Time { seconds: time.tv_sec, nanos: time.tv_nsec };
-    Found {
+    FoundStat {
         stat: Stat {
             ino: statx.stx_ino,
             size: statx.stx_size,

@@ -19,17 +19,17 @@ mod hashing;
 mod id;
 mod index;
 mod large;
+mod large_names;
 mod ledger;
+mod move_in;
 mod pack;
 mod record;
 mod refused;
 mod reserve;
 mod rewrite;
 mod settle;
-mod shape;
 mod spans;
 mod staged;
-mod take_in;
 mod temp;
 #[cfg(test)]
 mod tests;
@@ -47,11 +47,11 @@ use std::time::{Duration, Instant};
 use crate::hash::{ContentHash, TreeId};
 use error::StoreError as Error;
 use files::{Folder, Lock, pwrite_all, read_all};
-use spans::Target;
+use spans::SpanFile;
 use temp::Temp;
 use view::View;
 
-pub use error::{Damage, Problem, StoreError};
+pub use error::{Damage, StoreError, StoreProblem};
 pub use gc::Collected;
 pub use ledger::{Balance, Owner, Quota};
 pub(crate) use reserve::RESERVE;
@@ -59,7 +59,7 @@ pub use settle::{Settled, Synced};
 pub(crate) use staged::LargeSource;
 pub use staged::LargeStaged;
 pub use usage::{Shares, Usage};
-pub use verify::Verified;
+pub use verify::StoreVerified;
 pub use writer::{Appender, Published, Put, StoreWriter, WriteOptions};
 
 /// Size from which on files are large objects; smaller ones are stored in packs in one piece.
@@ -125,34 +125,34 @@ impl ObjectKind {
 
 /// Address of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct ObjectKey {
     pub kind: ObjectKind,
     pub hash: [u8; 32],
 }
 
-impl Key {
-    fn chunk(hash: [u8; 32]) -> Key {
-        Key { kind: ObjectKind::Chunk, hash }
+impl ObjectKey {
+    fn chunk(hash: [u8; 32]) -> ObjectKey {
+        ObjectKey { kind: ObjectKind::Chunk, hash }
     }
 
-    pub fn rules(hash: ContentHash) -> Key {
-        Key { kind: ObjectKind::Rules, hash: *hash.as_bytes() }
-    }
-}
-
-impl From<ContentHash> for Key {
-    fn from(hash: ContentHash) -> Key {
-        Key { kind: ObjectKind::Blob, hash: *hash.as_bytes() }
+    pub fn rules(hash: ContentHash) -> ObjectKey {
+        ObjectKey { kind: ObjectKind::Rules, hash: *hash.as_bytes() }
     }
 }
 
-impl From<TreeId> for Key {
-    fn from(tree: TreeId) -> Key {
-        Key { kind: ObjectKind::Tree, hash: *tree.as_bytes() }
+impl From<ContentHash> for ObjectKey {
+    fn from(hash: ContentHash) -> ObjectKey {
+        ObjectKey { kind: ObjectKind::Blob, hash: *hash.as_bytes() }
     }
 }
 
-impl fmt::Display for Key {
+impl From<TreeId> for ObjectKey {
+    fn from(tree: TreeId) -> ObjectKey {
+        ObjectKey { kind: ObjectKind::Tree, hash: *tree.as_bytes() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             ObjectKind::Blob => "content",
@@ -164,7 +164,7 @@ impl fmt::Display for Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({self})")
     }
@@ -189,7 +189,7 @@ impl Store {
     /// Open the store in this folder, creating it if it is missing.
     pub fn open(dir: &Path) -> Result<Store, StoreError> {
         let root = Folder::make(dir)?;
-        let old_format = check_format(&root)? == Format::Old;
+        let old_format = check_format(&root)? == StoreFormat::Old;
         Ok(Store {
             old_format: old_format.into(),
             packs: root.make_folder("packs")?,
@@ -219,7 +219,7 @@ impl Store {
 
     /// Whether the object is stored, so that it need not be stored again. False for objects that a crash of the machine
     /// may have damaged.
-    pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
+    pub fn contains(&self, key: ObjectKey) -> Result<bool, StoreError> {
         if let Some(pack) = self.view.now(self)?.holder(&key)
             // A known pack may be gone: a collection of another process may have removed it.
             && self.packs.stat(&pack::index_name(&pack.id))?.is_some()
@@ -230,7 +230,7 @@ impl Store {
     }
 
     /// Read a whole object, checked against its address.
-    pub fn read(&self, key: Key) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, key: ObjectKey) -> Result<Vec<u8>, StoreError> {
         match self.read_packed(key)? {
             Some(bytes) => Ok(bytes),
             None if key.kind == ObjectKind::Blob => self.read_large(key),
@@ -239,7 +239,7 @@ impl Store {
     }
 
     /// The same; `None` if it is larger than `limit`.
-    pub fn read_up_to(&self, key: Key, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_up_to(&self, key: ObjectKey, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
         if let Some(bytes) = self.read_packed(key)? {
             return Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit));
         }
@@ -261,7 +261,7 @@ impl Store {
         sparse: bool,
         out: BorrowedFd<'_>,
     ) -> Result<(), StoreError> {
-        let key = Key::from(hash);
+        let key = ObjectKey::from(hash);
         // Large objects first: a lookup in a folder is cheaper than listing the packs again for a miss.
         if size >= LARGE && self.write_large_to(hash, size, sparse, out)? {
             return Ok(());
@@ -273,7 +273,7 @@ impl Store {
                 damage: Damage::Content,
             }),
             Some(bytes) => {
-                let mut target = Target::new(out, sparse);
+                let mut target = SpanFile::new(out, sparse);
                 target.data(0, &bytes).map_err(Error::Target)?;
                 target.finish(size).map_err(Error::Target)
             }
@@ -283,7 +283,7 @@ impl Store {
     }
 
     /// Read from the first pack that has it undamaged; `None` if no pack has it.
-    fn read_packed(&self, key: Key) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read_packed(&self, key: ObjectKey) -> Result<Option<Vec<u8>>, StoreError> {
         let mut view = self.view.now(self)?;
         // Packs are replaced while others settle: look again for one that vanished. Each round sees a newer listing.
         for _ in 0..8 {
@@ -304,7 +304,7 @@ impl Store {
         Ok(None)
     }
 
-    fn missing(&self, key: Key) -> StoreError {
+    fn missing(&self, key: ObjectKey) -> StoreError {
         Error::Missing { key, dir: self.dir().to_owned() }
     }
 
@@ -348,11 +348,11 @@ impl Store {
 
     /// Take the turn to settle, among the processes started for it. One waits for the one that works, and then handles
     /// what is new; any other has nothing left to do.
-    pub(crate) fn settlers_turn(&self) -> Result<Option<Turn>, StoreError> {
+    pub(crate) fn settlers_turn(&self) -> Result<Option<SettleTurn>, StoreError> {
         let Some(next) = Lock::take(&self.root, NEXT_SETTLER, true, false)? else { return Ok(None) };
         let turn = Lock::take(&self.root, SETTLER, true, true)?;
         drop(next);
-        Ok(turn.map(Turn))
+        Ok(turn.map(SettleTurn))
     }
 
     /// Whether its folder was removed or moved while it is open.
@@ -365,11 +365,11 @@ impl Store {
 /// Exclusive right to settle, while it exists.
 #[derive(Debug)]
 #[must_use = "another process may settle as soon as this is dropped"]
-pub(crate) struct Turn(#[allow(dead_code, reason = "held, not read")] Lock);
+pub(crate) struct SettleTurn(#[allow(dead_code, reason = "held, not read")] Lock);
 
 /// State of the format file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum StoreFormat {
     Ours,
     /// Version 1, which is read like this one.
     Old,
@@ -377,17 +377,17 @@ enum Format {
     Missing,
 }
 
-fn read_format(root: &Folder) -> Result<Format, StoreError> {
+fn read_format(root: &Folder) -> Result<StoreFormat, StoreError> {
     let bytes = match read_all(root, FORMAT) {
         Ok((bytes, _)) => bytes,
-        Err(error) if error.is_not_found() => return Ok(Format::Missing),
+        Err(error) if error.is_not_found() => return Ok(StoreFormat::Missing),
         Err(error) => return Err(error),
     };
     if bytes == format_text(VERSION).as_bytes() {
-        return Ok(Format::Ours);
+        return Ok(StoreFormat::Ours);
     }
     if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
-        return Ok(Format::Old);
+        return Ok(StoreFormat::Old);
     }
     let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
         let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
@@ -395,7 +395,7 @@ fn read_format(root: &Folder) -> Result<Format, StoreError> {
     });
     match other {
         Some(()) => Err(Error::Version { path: root.path_of(FORMAT) }),
-        None => Ok(Format::Damaged),
+        None => Ok(StoreFormat::Damaged),
     }
 }
 
@@ -405,9 +405,9 @@ fn format_text(version: &str) -> String {
 
 /// Check the format file. A store of another version is refused. A damaged file is not: packs and indexes have their
 /// own version, and one flipped bit must not make all snapshots unusable; `verify` reports it.
-fn check_format(root: &Folder) -> Result<Format, StoreError> {
+fn check_format(root: &Folder) -> Result<StoreFormat, StoreError> {
     let found = read_format(root)?;
-    if found == Format::Missing {
+    if found == StoreFormat::Missing {
         write_format(root)?;
     }
     Ok(found)

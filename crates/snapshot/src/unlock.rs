@@ -37,7 +37,7 @@ struct Opened {
 pub(crate) struct Unlocked<'a> {
     fd: OwnedFd,
     opened: Opened,
-    path: Place<'a>,
+    path: ScanPosition<'a>,
     log: &'a UnlockLog,
     /// A file may have two names: a thread that comes by the other one must not find its mode changed.
     _alone: Option<MutexGuard<'a, ()>>,
@@ -45,16 +45,16 @@ pub(crate) struct Unlocked<'a> {
 
 /// Location of an entry: a root, or a name in a directory of a scan.
 #[derive(Clone, Copy, Debug)]
-enum Place<'a> {
+enum ScanPosition<'a> {
     Root(&'a Path),
     In(&'a OpenedUp<'a>, DirId, &'a [u8]),
 }
 
-impl Place<'_> {
+impl ScanPosition<'_> {
     fn path(&self) -> std::path::PathBuf {
         match self {
-            Place::Root(root) => root.to_path_buf(),
-            Place::In(scan, dir, name) => {
+            ScanPosition::Root(root) => root.to_path_buf(),
+            ScanPosition::In(scan, dir, name) => {
                 scan.root.join(paths::from_bytes(&scan.dirs.path(*dir))).join(paths::from_bytes(name))
             }
         }
@@ -102,7 +102,7 @@ impl<'a> OpenedUp<'a> {
         let Some((fd, opened)) = look(parent, name, 0o400)? else { return Ok(None) };
         self.note(dir, name, opened)?;
         open_up(&fd, opened)?;
-        let path = Place::In(self, dir, name);
+        let path = ScanPosition::In(self, dir, name);
         Ok(Some(Unlocked { fd, opened, path, log: self.log, _alone: Some(alone) }))
     }
 
@@ -205,7 +205,7 @@ impl<'a> Unlocked<'a> {
         let Some((fd, opened)) = look(parent, name, bits)? else { return Ok(None) };
         log.note(root, 0, &[], 0, b"", opened)?;
         open_up(&fd, opened)?;
-        Ok(Some(Unlocked { fd, opened, path: Place::Root(root), log, _alone: None }))
+        Ok(Some(Unlocked { fd, opened, path: ScanPosition::Root(root), log, _alone: None }))
     }
 }
 

@@ -14,12 +14,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nono_snapshot::exclusion::{ExclusionConfig, FrozenRules, Has, Note, Rules, Verdict};
+use nono_snapshot::exclusion::{ExclusionConfig, ExclusionNote, ExclusionVerdict, FrozenRules, Has, Rules};
 use nono_snapshot::node::Reason;
 
 type Bytes = Vec<u8>;
 /// Every entry that is looked at, by its path, with what was said about it and whether it is a directory.
-type Verdicts = BTreeMap<Bytes, (Verdict, bool)>;
+type Verdicts = BTreeMap<Bytes, (ExclusionVerdict, bool)>;
 
 fn walk(rules: &Rules, root: &Path) -> Verdicts {
     let mut verdicts = Verdicts::new();
@@ -32,13 +32,13 @@ fn walk(rules: &Rules, root: &Path) -> Verdicts {
         for (name, is_dir) in entries {
             let child = join(&path, &name);
             let verdict = here.judge(&child, &name, is_dir, &beside);
-            if is_dir && !matches!(verdict, Verdict::Leave(_)) {
+            if is_dir && !matches!(verdict, ExclusionVerdict::Leave(_)) {
                 let opened = root.join(OsStr::from_bytes(&child));
                 let mut has = Has::default();
                 for (name, _) in list(&opened) {
                     has.note(&name);
                 }
-                let searching = matches!(verdict, Verdict::Search(_));
+                let searching = matches!(verdict, ExclusionVerdict::Search(_));
                 let dir = File::open(&opened).unwrap();
                 stack.push((child.clone(), here.enter(rules, &child, dir.as_fd(), has, searching)));
             }
@@ -65,8 +65,8 @@ fn left_out<'a>(verdicts: &'a Verdicts, path: &[u8]) -> Option<&'a Reason> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     for end in ends.chain([path.len()]) {
         match verdicts.get(&path[..end]) {
-            Some((Verdict::Leave(reason), _)) => return Some(reason),
-            Some((Verdict::Search(reason), _)) if end == path.len() => return Some(reason),
+            Some((ExclusionVerdict::Leave(reason), _)) => return Some(reason),
+            Some((ExclusionVerdict::Search(reason), _)) if end == path.len() => return Some(reason),
             _ => {}
         }
     }
@@ -331,7 +331,7 @@ fn rules_say_what_git_says() {
         let verdicts = walk(&rules, &root);
         if !dir.is_empty() && words[&dir].is_some() {
             // Asked for just this folder, we take it.
-            assert!(matches!(rules.notes()[..], [Note::RootIgnored { .. }]), "case {}", case.seed);
+            assert!(matches!(rules.notes()[..], [ExclusionNote::RootIgnored { .. }]), "case {}", case.seed);
             return;
         }
         for path in &paths {
@@ -381,7 +381,9 @@ fn what_git_tracks_is_taken() {
         let taken: BTreeSet<Bytes> = verdicts
             .iter()
             .filter(|(path, (verdict, is_dir))| {
-                !is_dir && !in_git(path) && matches!(verdict, Verdict::Take | Verdict::TakeAnyway)
+                !is_dir
+                    && !in_git(path)
+                    && matches!(verdict, ExclusionVerdict::Take | ExclusionVerdict::TakeAnyway)
             })
             .map(|(path, _)| path.clone())
             .collect();

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use nono_snapshot::failpoint;
 use nono_snapshot::hash::content_hash;
-use nono_snapshot::store::{Key, Store, StoreError, WriteOptions};
+use nono_snapshot::store::{ObjectKey, Store, StoreError, WriteOptions};
 
 const WORKS: [&str; 5] = ["write", "compress", "settle", "sync", "collect"];
 const WAYS: [&str; 3] = ["full", "broken", "killed"];
@@ -65,7 +65,7 @@ fn run(work: &str, store: &Store, file: &File) -> Result<(), StoreError> {
         }
         "sync" => store.sync().map(|synced| assert!(synced.fsyncs > 0)),
         _ => {
-            let live: Vec<Key> = published().iter().map(|bytes| blob(bytes)).collect();
+            let live: Vec<ObjectKey> = published().iter().map(|bytes| blob(bytes)).collect();
             let collected = store.gc(&|key| live.contains(&key))?;
             assert_eq!((collected.packs_rewritten, collected.large_dropped), (1, 1));
             // That of the dead file's chunks, too, where the filesystem does not share data.
@@ -169,7 +169,7 @@ fn check(store: &Store, what: &str) {
     assert_eq!(found.problems, [], "{what}");
 }
 
-fn blob(bytes: &[u8]) -> Key {
+fn blob(bytes: &[u8]) -> ObjectKey {
     content_hash(bytes).into()
 }
 

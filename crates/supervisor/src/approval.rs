@@ -12,7 +12,7 @@ use nono_policy::AccessMode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::stage::Lease;
+use crate::terminal_lease::Lease;
 
 /// One approval request, in terms that can be shown. The object is pinned while the request waits: an answer opens
 /// exactly what is shown here.
@@ -98,14 +98,14 @@ pub enum Verdict {
 
 /// Verdict, and the person or rule that gave it: for the report and the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApprovalAnswer {
     pub verdict: Verdict,
     pub by: String,
 }
 
-impl Answer {
-    pub fn new(verdict: Verdict, by: impl Into<String>) -> Answer {
-        Answer { verdict, by: by.into() }
+impl ApprovalAnswer {
+    pub fn new(verdict: Verdict, by: impl Into<String>) -> ApprovalAnswer {
+        ApprovalAnswer { verdict, by: by.into() }
     }
 }
 
@@ -141,11 +141,11 @@ pub trait ApprovalBackend: Send + Sync {
 
     /// Answer that needs no person, such as one from a rule. It does not count as a question and is computed anew each
     /// time, so nothing needs to be remembered.
-    fn at_once(&self, _question: &Question) -> Option<Answer> {
+    fn at_once(&self, _question: &Question) -> Option<ApprovalAnswer> {
         None
     }
 
-    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError>;
+    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError>;
 }
 
 impl fmt::Debug for dyn ApprovalBackend {
@@ -163,11 +163,11 @@ impl ApprovalBackend for DenyAll {
         "deny".to_owned()
     }
 
-    fn at_once(&self, _question: &Question) -> Option<Answer> {
-        Some(Answer::new(Verdict::Deny, "deny"))
+    fn at_once(&self, _question: &Question) -> Option<ApprovalAnswer> {
+        Some(ApprovalAnswer::new(Verdict::Deny, "deny"))
     }
 
-    fn decide(&self, _question: &Question, _waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
-        Ok(Answer::new(Verdict::Deny, "deny"))
+    fn decide(&self, _question: &Question, _waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
+        Ok(ApprovalAnswer::new(Verdict::Deny, "deny"))
     }
 }

@@ -7,9 +7,9 @@ use std::panic;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use crate::contain::is_contained;
-use crate::edge::Edge;
-use crate::mirror::Mirror;
+use crate::catch_panic::is_contained;
+use crate::escape_boundary::EscapeBoundary;
+use crate::screen::ScreenModel;
 
 const ROUNDS: u64 = 300;
 
@@ -184,10 +184,10 @@ fn side(random: &mut Random) -> u16 {
 
 /// Checks that a prompt at the end of some output leaves the terminal as it was: reporting the same events that the
 /// command had set.
-fn put_a_question(mirror: &mut Mirror, written: &[u8], (rows, columns): (u16, u16), full_screen: bool) {
+fn put_a_question(mirror: &mut ScreenModel, written: &[u8], (rows, columns): (u16, u16), full_screen: bool) {
     let (opening, closing) = (mirror.opening(full_screen), mirror.closing(full_screen));
     assert!(opening.len() < 1000);
-    let mut terminal = Mirror::new(rows, columns);
+    let mut terminal = ScreenModel::new(rows, columns);
     terminal.follow(written);
     terminal.follow(&opening);
     assert!(!terminal.sends_reports(), "a question is put while the terminal reports");
@@ -200,7 +200,7 @@ fn put_a_question(mirror: &mut Mirror, written: &[u8], (rows, columns): (u16, u1
 fn no_output_ends_the_mirror_of_a_screen() {
     rounds(|random| {
         let size = (side(random), side(random));
-        let mut mirror = Mirror::new(size.0, size.1);
+        let mut mirror = ScreenModel::new(size.0, size.1);
         let (mut written, mut resized) = (Vec::new(), false);
         for _ in 0..random.below(30) {
             let mut bytes = Vec::new();
@@ -227,7 +227,7 @@ fn no_output_ends_the_mirror_of_a_screen() {
 #[test]
 fn no_output_waits_for_ever_at_an_edge() {
     rounds(|random| {
-        let mut edge = Edge::default();
+        let mut edge = EscapeBoundary::default();
         for _ in 0..random.below(200) {
             let mut bytes = Vec::new();
             piece(random, &mut bytes);

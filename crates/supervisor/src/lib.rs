@@ -5,19 +5,16 @@
 //! value and prints nothing. [`replace`] is the same without a parent. [`Watcher`] reports when a tree changes.
 
 pub mod approval;
-mod beside;
 mod canary;
+mod catch_panic;
 pub mod channel;
-mod contain;
-mod edge;
 mod error;
+mod escape_boundary;
 #[cfg(test)]
 mod fuzzed;
-mod hardened;
-mod lending;
+mod hardening;
 mod limits;
 pub mod mediate;
-mod mirror;
 mod modes;
 mod options;
 mod pipes;
@@ -26,19 +23,22 @@ mod pump;
 pub mod recorded;
 pub mod report;
 mod run;
-pub mod stage;
-mod tap;
+mod screen;
+mod services;
+mod stderr_scan;
 mod terminal;
+pub mod terminal_lease;
+mod terminal_lender;
 pub mod urls;
 mod watcher;
 
 pub use canary::{Canary, canary};
-pub use contain::is_contained;
+pub use catch_panic::is_contained;
 pub use error::RunError;
 pub use limits::{LimitHit, MemoryMethod};
 pub use options::{CommandSpec, GENTLY, Options};
 pub use pipes::Streams;
 pub use proxy_server::TakesListener;
-pub use run::{Outcome, replace, run, take_signals};
-pub use tap::{About, Complaint, complaints};
+pub use run::{RunOutcome, replace, run, take_signals};
+pub use stderr_scan::{About, Complaint, complaints};
 pub use watcher::Watcher;

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::edge::Sequence;
+use crate::escape_boundary::Sequence;
 
 /// Private modes that are off unless a program turns them on: cursor keys, keypad, the kinds and encodings of mouse
 /// reports, focus reports. Application cursor keys end in letters that no prompt knows.
@@ -141,10 +141,10 @@ impl Modes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::Edge;
+    use crate::escape_boundary::EscapeBoundary;
 
     fn after(bytes: &[u8]) -> Modes {
-        let (mut edge, mut modes) = (Edge::default(), Modes::default());
+        let (mut edge, mut modes) = (EscapeBoundary::default(), Modes::default());
         edge.follow(bytes, |sequence| modes.apply(sequence));
         modes
     }

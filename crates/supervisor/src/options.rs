@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::pipes::Streams;
-use crate::stage::Stage;
+use crate::terminal_lease::TerminalLeases;
 
 /// Command to run, resolved.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Options {
     pub interactive: bool,
     /// Prompts may be shown on the user's terminal, which the command never gets then. Leases can be had from the stage
     /// while [`run`](crate::run) goes on. Not together with `interactive`.
-    pub asking: Option<Stage>,
+    pub asking: Option<TerminalLeases>,
     /// Scan the error output for the diagnostic.
     pub listen: bool,
     /// Send the command's standard output, where that is not a terminal, to its standard error.

@@ -18,7 +18,7 @@ pub enum Use {
 
 /// Kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
+pub enum PathObject {
     File,
     Directory,
     /// Device, pipe or socket.
@@ -28,7 +28,7 @@ pub enum Stands {
 /// One path, without links, as the command saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    pub stands: Stands,
+    pub stands: PathObject,
     /// Uses that were tried.
     pub uses: BTreeSet<Use>,
     /// Uses that the rules did not allow.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::remote::Action;
+use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::{AccessMode, DeniedReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::approval::{Asker, Scope};
 /// Action a program tried.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Attempt {
+pub enum DeniedAttempt {
     /// Open a file or a directory, or ask for one on the request socket.
     Open {
         #[serde(with = "nono_policy::path_serde")]
@@ -56,7 +56,7 @@ pub enum Port {
 /// Reason of a denial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Because {
+pub enum RefusalReason {
     /// Denied by the policy, before the approver was asked.
     Policy { reason: DeniedReason },
     /// Denied by an approver; `by` names it.
@@ -69,15 +69,15 @@ pub enum Because {
     Failed { why: String },
 }
 
-impl Because {
+impl RefusalReason {
     /// Text for records.
     pub fn words(&self) -> String {
         match self {
-            Because::Policy { reason } => reason.words(),
-            Because::Answered { by } => format!("denied by {by}"),
-            Because::NoAnswer { why } => format!("no answer: {why}"),
-            Because::TooMany => "more questions than a person should be asked".to_owned(),
-            Because::Failed { why } => why.clone(),
+            RefusalReason::Policy { reason } => reason.words(),
+            RefusalReason::Answered { by } => format!("denied by {by}"),
+            RefusalReason::NoAnswer { why } => format!("no answer: {why}"),
+            RefusalReason::TooMany => "more questions than a person should be asked".to_owned(),
+            RefusalReason::Failed { why } => why.clone(),
         }
     }
 }
@@ -85,8 +85,8 @@ impl Because {
 /// One kind of denial, counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    pub attempt: Attempt,
-    pub because: Because,
+    pub attempt: DeniedAttempt,
+    pub because: RefusalReason,
     /// First program that was refused it.
     pub program: PathBuf,
     pub pid: u32,
@@ -117,7 +117,7 @@ pub struct MediationReport {
 
 /// Result of a request on the request socket.
 #[derive(Debug)]
-pub enum Reply {
+pub enum RequestReply {
     /// Opened as requested.
     Granted {
         fd: std::os::fd::OwnedFd,
@@ -126,7 +126,7 @@ pub enum Reply {
     /// Allowed by the policy: the program can open it itself.
     AlreadyOpen,
     Denied {
-        because: Because,
+        because: RefusalReason,
     },
 }
 
@@ -134,7 +134,7 @@ pub enum Reply {
 pub type StillWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Decisions that the channels need from the supervisor. Every call may take as long as a person needs for an answer.
-pub trait Office: Send + Sync {
+pub trait RequestService: Send + Sync {
     /// Opens `path` for `access`, as if the program had tried. `path` is absolute.
     fn capability(
         &self,
@@ -143,7 +143,7 @@ pub trait Office: Send + Sync {
         access: AccessMode,
         reason: Option<String>,
         wanted: &StillWanted<'_>,
-    ) -> Reply;
+    ) -> RequestReply;
 
     /// Takes a snapshot now; returns its number, or why there is none.
     fn checkpoint(&self, asker: &Asker, reason: &str) -> Result<u64, String>;
@@ -158,7 +158,8 @@ pub trait Office: Send + Sync {
     ) -> Result<String, String>;
 
     /// Carries out an action on the checkpoints of a project; a restore only once the user agreed.
-    fn history(&self, asker: &Asker, action: Action, wanted: &StillWanted<'_>) -> Result<Value, String>;
+    fn history(&self, asker: &Asker, action: RemoteAction, wanted: &StillWanted<'_>)
+    -> Result<Value, String>;
 
     /// Opens an address in the user's browser, once they agreed; returns the approver, or why it was not opened.
     fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;

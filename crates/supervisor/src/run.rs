@@ -13,24 +13,24 @@ use nono_sys::launch::{self, Launched, Notice};
 use nono_sys::process::{self, Signals};
 use nono_sys::wait::{self, Ended};
 
-use crate::beside::{self, Beside, NotStarted};
-use crate::channel::{Channels, Reception};
+use crate::channel::{ChannelThreads, Channels};
 use crate::error::{RunError, supervising};
-use crate::hardened::Hardened;
-use crate::lending::{self, Lending};
-use crate::limits::{LimitHit, MemoryMethod, Watch};
+use crate::hardening::Hardened;
+use crate::limits::{LimitHit, LimitWatch, MemoryMethod};
 use crate::mediate::{Mediate, Mediating};
 use crate::options::{CommandSpec, GENTLY, Options};
 use crate::pipes::Pipes;
 use crate::pump::Pump;
 use crate::recorded::Recorded;
 use crate::report::MediationReport;
-use crate::tap::{Complaint, Tap};
+use crate::services::{self, NotStarted, Services};
+use crate::stderr_scan::{Complaint, StderrScan};
 use crate::terminal::Caller;
+use crate::terminal_lender::{self, TerminalLender};
 
 /// Result of a supervised run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub ended: Ended,
     pub limit: Option<LimitHit>,
     pub memory_method: Option<MemoryMethod>,
@@ -84,9 +84,9 @@ pub fn run(
     signals: &Signals,
     mediate: Mediate,
     channels: Option<Channels>,
-) -> Result<Outcome, RunError> {
+) -> Result<RunOutcome, RunError> {
     let caller = Caller::of(options).map_err(supervising("look at the terminal"))?;
-    let lending = options.asking.as_ref().map(Lending::new);
+    let lending = options.asking.as_ref().map(TerminalLender::new);
     let pipes = match &options.streams {
         Some(streams) => Ok(Pipes::given(streams)),
         None => Pipes::new(&caller, options.listen, options.output_aside),
@@ -106,10 +106,10 @@ pub fn run(
     drop(plan);
     let _hardened =
         signals.fd().map(|_| Hardened::new()).transpose().map_err(supervising("harden this process"))?;
-    let watch = Watch::new(prepared.blueprint(), &launched)?;
+    let watch = LimitWatch::new(prepared.blueprint(), &launched)?;
     let proxy = prepared.blueprint().proxy;
     let mediated = prepared.blueprint().mediated().any();
-    let workers = beside::begin(&launched, prepared.blueprint(), &mediate).map_err(|why| match why {
+    let workers = services::begin(&launched, prepared.blueprint(), &mediate).map_err(|why| match why {
         NotStarted::Launch(error) => failed(error),
         NotStarted::Proxy(why) => RunError::Proxy { why },
         NotStarted::Workers(source) => supervising("answer trapped calls")(source),
@@ -118,8 +118,8 @@ pub fn run(
         prepared.confine_self()?;
     }
     let mediate = mediated.then_some((mediate, workers));
-    let Beside { mediating, reception, terminal } =
-        Beside::new(&launched, mediate, proxy, options.asking.clone(), channels)?;
+    let Services { mediating, reception, terminal } =
+        Services::new(&launched, mediate, proxy, options.asking.clone(), channels)?;
     // Dropped before the mediator, which waits for threads that wait for the terminal.
     let lending = lending;
     let limits = &prepared.blueprint().limits;
@@ -129,7 +129,7 @@ pub fn run(
         signals,
         caller: &caller,
         launched,
-        stop: reception.as_ref().map(Reception::stop_wanted),
+        stop: reception.as_ref().map(ChannelThreads::stop_wanted),
         cancel: options.cancel.as_ref().map(AsFd::as_fd),
         shares_stops: options.streams.is_none(),
         is_stopped: false,
@@ -139,7 +139,7 @@ pub fn run(
         input: None,
         lending,
         watch,
-        tap: Tap::default(),
+        tap: StderrScan::default(),
         mediator: mediating.as_ref(),
     };
     if let Some(terminal) = terminal {
@@ -179,9 +179,9 @@ struct Loop<'a> {
     master: Option<OwnedFd>,
     outputs: Vec<Pump>,
     input: Option<Pump>,
-    lending: Option<Lending>,
-    watch: Watch,
-    tap: Tap,
+    lending: Option<TerminalLender>,
+    watch: LimitWatch,
+    tap: StderrScan,
     mediator: Option<&'a Mediating>,
 }
 
@@ -193,7 +193,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Loop<'_> {
     /// Runs until init is gone and all output is written.
-    fn turn(mut self) -> io::Result<Outcome> {
+    fn turn(mut self) -> io::Result<RunOutcome> {
         let mut ended = None;
         let mut limit = None;
         let (mut stopped, mut cancelled) = (false, false);
@@ -211,7 +211,7 @@ impl Loop<'_> {
                 match self.launched.control.receive()? {
                     None => {
                         init_gone = true;
-                        self.lending.iter_mut().for_each(Lending::over);
+                        self.lending.iter_mut().for_each(TerminalLender::over);
                     }
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
                     Some(Notice::Stopped(signal)) if self.shares_stops => {
@@ -264,7 +264,7 @@ impl Loop<'_> {
         // Without a final notice init was killed from outside, and everything with it.
         let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
         let unfinished_line = self.tap.in_line();
-        Ok(Outcome {
+        Ok(RunOutcome {
             ended,
             limit: limit.or_else(|| self.watch.struck()),
             memory_method: None,
@@ -319,7 +319,7 @@ impl Loop<'_> {
     /// Outputs to poll. While the terminal is leased, the command's output waits in its pty.
     fn polled_outputs(&self) -> impl Iterator<Item = Option<(BorrowedFd<'_>, bool)>> {
         let screen = self.screen();
-        let paused = self.lending.as_ref().is_some_and(Lending::pauses);
+        let paused = self.lending.as_ref().is_some_and(TerminalLender::pauses);
         self.outputs.iter().enumerate().flat_map(move |(index, pump)| {
             [pump.source().filter(|_| !(paused && Some(index) == screen)), pump.sink()]
         })
@@ -331,11 +331,11 @@ impl Loop<'_> {
     }
 
     fn listens(&self) -> bool {
-        self.caller.listens() && !self.lending.as_ref().is_some_and(Lending::pauses)
+        self.caller.listens() && !self.lending.as_ref().is_some_and(TerminalLender::pauses)
     }
 
     fn is_lent(&self) -> bool {
-        self.lending.as_ref().is_some_and(Lending::is_lent)
+        self.lending.as_ref().is_some_and(TerminalLender::is_lent)
     }
 
     fn pump(&mut self, ready: &[bool]) {
@@ -406,7 +406,7 @@ impl Loop<'_> {
             if again.resize {
                 self.resize();
             } else if let Some(master) = self.master.as_ref().filter(|_| again.nudge) {
-                lending::nudge(master.as_fd());
+                terminal_lender::nudge(master.as_fd());
             }
         }
     }
@@ -414,9 +414,9 @@ impl Loop<'_> {
     /// Handles a stop of the command. Returns whether it goes on, or has gone on since.
     fn stopped(&mut self, signal: i32) -> io::Result<bool> {
         self.drain()?;
-        self.lending.iter().for_each(Lending::set_aside);
+        self.lending.iter().for_each(TerminalLender::set_aside);
         let goes_on = self.caller.stopped(signal, &self.launched.control)?;
-        self.lending.iter().for_each(Lending::take_up);
+        self.lending.iter().for_each(TerminalLender::take_up);
         self.resize();
         Ok(goes_on)
     }
@@ -424,14 +424,14 @@ impl Loop<'_> {
     /// Continued, or brought to the foreground: the terminal may have another size and other settings by now.
     fn resume(&mut self) -> io::Result<()> {
         self.caller.enter()?;
-        self.lending.iter().for_each(Lending::take_up);
+        self.lending.iter().for_each(TerminalLender::take_up);
         self.resize();
         Ok(())
     }
 
     fn resize(&mut self) {
         if let Some(master) = &self.master
-            && self.lending.as_mut().is_none_or(Lending::resize)
+            && self.lending.as_mut().is_none_or(TerminalLender::resize)
         {
             // A terminal that is gone has no size; its end is noticed elsewhere.
             let _ = self.caller.resize(master.as_fd());

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nono_sys::launch;
 use nono_sys::process;
-use nono_sys::terminal::{self, Settings};
+use nono_sys::terminal::{self, TerminalSettings};
 
 use crate::options::Options;
 
@@ -21,7 +21,7 @@ pub(crate) enum Caller {
     /// The command has its own pty; these are the settings to restore. `raw`: the bytes pass through now, which they do
     /// only while this job has the terminal. `reads`: what is typed is for the command; if not from the start, then
     /// once it wants to read from its terminal.
-    Raw { tty: OwnedFd, settings: Settings, raw: Cell<bool>, reads: Cell<bool> },
+    Raw { tty: OwnedFd, settings: TerminalSettings, raw: Cell<bool>, reads: Cell<bool> },
     /// The command shares the caller's terminal. `lent`: its group has the terminal, and it is taken back later.
     Shared { tty: Option<OwnedFd>, lent: Cell<bool> },
     /// The command has no terminal.
@@ -44,7 +44,7 @@ impl Caller {
         if !streams.contains(&true) {
             return Ok(Caller::None);
         }
-        let settings = Settings::of(tty.as_fd())?;
+        let settings = TerminalSettings::of(tty.as_fd())?;
         // In a pipeline the keys may be for another program, such as a pager.
         let reads = streams[0] && streams[1];
         Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(reads) })
@@ -55,7 +55,7 @@ impl Caller {
         let both = terminal::is_terminal(stdin.as_fd()) && terminal::is_terminal(stdout.as_fd());
         if both && !interactive && terminal::in_foreground(stdin.as_fd()) {
             let tty = stdin.as_fd().try_clone_to_owned()?;
-            let settings = Settings::of(tty.as_fd())?;
+            let settings = TerminalSettings::of(tty.as_fd())?;
             return Ok(Caller::Raw { tty, settings, raw: Cell::new(false), reads: Cell::new(true) });
         }
         let tty = terminal::controlling();

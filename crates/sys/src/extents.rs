@@ -42,7 +42,7 @@ impl Extent {
 }
 
 #[repr(C)]
-struct Request {
+struct FiemapRequest {
     start: u64,
     length: u64,
     flags: u32,
@@ -66,7 +66,7 @@ const AT_ONCE: usize = 256;
 
 #[repr(C)]
 struct Map {
-    request: Request,
+    request: FiemapRequest,
     extents: [Raw; AT_ONCE],
 }
 
@@ -93,7 +93,7 @@ pub fn extents(file: impl AsFd, sync: bool) -> io::Result<Option<Vec<Extent>>> {
 
 fn extents_from(fd: libc::c_int, start: u64, sync: bool) -> io::Result<Option<Vec<Extent>>> {
     let none = Raw { logical: 0, physical: 0, length: 0, reserved64: [0; 2], flags: 0, reserved: [0; 3] };
-    let request = Request {
+    let request = FiemapRequest {
         start,
         length: u64::MAX - start,
         flags: if sync { FLAG_SYNC } else { 0 },

@@ -6,11 +6,7 @@
 //! names of its own steps, and no `cfg(target_os)` above this crate except in `nono-sandbox`'s backend directory.
 
 #[cfg(target_os = "linux")]
-pub mod diag;
-#[cfg(target_os = "linux")]
 pub mod extents;
-#[cfg(target_os = "linux")]
-pub mod foreign;
 #[cfg(target_os = "linux")]
 pub mod landlock;
 #[cfg(target_os = "linux")]
@@ -20,6 +16,8 @@ pub mod lease;
 #[cfg(target_os = "linux")]
 pub mod notify;
 #[cfg(target_os = "linux")]
+pub mod other_process;
+#[cfg(target_os = "linux")]
 pub mod process;
 #[cfg(target_os = "linux")]
 mod raw;
@@ -27,6 +25,8 @@ mod raw;
 pub mod seccomp;
 #[cfg(target_os = "linux")]
 pub mod socket;
+#[cfg(target_os = "linux")]
+pub mod socket_diag;
 #[cfg(target_os = "linux")]
 pub mod terminal;
 #[cfg(target_os = "linux")]

@@ -43,7 +43,7 @@ struct Raw {
 }
 
 #[repr(C)]
-struct Response {
+struct NotifyResponse {
     id: u64,
     value: i64,
     error: i32,
@@ -146,23 +146,23 @@ impl Listener {
 
     /// Lets the kernel carry the call out, by its own rules: it reads the arguments again.
     pub fn respond_continue(&self, id: u64) {
-        self.send(&Response { id, value: 0, error: 0, flags: RESPONSE_CONTINUE });
+        self.send(&NotifyResponse { id, value: 0, error: 0, flags: RESPONSE_CONTINUE });
     }
 
     /// Makes the call fail.
     pub fn respond_errno(&self, id: u64, errno: Errno) {
         // A zero would be a success.
         let error = if errno > 0 { -errno } else { -libc::EACCES };
-        self.send(&Response { id, value: 0, error, flags: 0 });
+        self.send(&NotifyResponse { id, value: 0, error, flags: 0 });
     }
 
     /// Makes the call return `value` without being carried out.
     pub fn respond_value(&self, id: u64, value: i64) {
-        self.send(&Response { id, value, error: 0, flags: 0 });
+        self.send(&NotifyResponse { id, value, error: 0, flags: 0 });
     }
 
     /// Sends a response. An error is ignored: the waiting thread may be gone by now.
-    fn send(&self, response: &Response) {
+    fn send(&self, response: &NotifyResponse) {
         // SAFETY: the response lives across the call.
         while unsafe { libc::ioctl(self.fd.as_raw_fd(), SEND as _, std::ptr::from_ref(response)) } < 0
             && last_errno() == libc::EINTR

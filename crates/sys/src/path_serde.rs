@@ -18,7 +18,7 @@ enum Written<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Read {
+enum PathRepr {
     Text(String),
     Raw { bytes: Vec<u8> },
 }
@@ -32,9 +32,9 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    Ok(match Read::deserialize(deserializer)? {
-        Read::Text(text) => PathBuf::from(text),
-        Read::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes)),
+    Ok(match PathRepr::deserialize(deserializer)? {
+        PathRepr::Text(text) => PathBuf::from(text),
+        PathRepr::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes)),
     })
 }
 

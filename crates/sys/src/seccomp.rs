@@ -16,7 +16,7 @@ pub struct Instruction {
 }
 
 #[repr(C)]
-struct Program {
+struct FilterProgram {
     len: u16,
     filter: *const Instruction,
 }
@@ -53,7 +53,7 @@ pub(crate) fn install_with_listener(program: &[Instruction]) -> Result<RawFd, Er
 
 fn set_filter(program: &[Instruction], flags: u32) -> Result<isize, Errno> {
     let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
-    let prog = Program { len, filter: program.as_ptr() };
+    let prog = FilterProgram { len, filter: program.as_ptr() };
     // SAFETY: prog and the instructions it points to live across the call; the kernel copies them.
     unsafe { sys!(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const prog) }
 }

@@ -17,21 +17,21 @@ pub fn controlling() -> Option<OwnedFd> {
 
 /// Terminal settings, to be restored later.
 #[derive(Clone)]
-pub struct Settings(libc::termios);
+pub struct TerminalSettings(libc::termios);
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for TerminalSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Settings")
     }
 }
 
-impl Settings {
-    pub fn of(fd: BorrowedFd<'_>) -> io::Result<Settings> {
+impl TerminalSettings {
+    pub fn of(fd: BorrowedFd<'_>) -> io::Result<TerminalSettings> {
         // SAFETY: termios is filled by the call.
         unsafe {
             let mut settings: libc::termios = std::mem::zeroed();
             check_int(libc::tcgetattr(fd.as_raw_fd(), &raw mut settings)).map_err(io_error)?;
-            Ok(Settings(settings))
+            Ok(TerminalSettings(settings))
         }
     }
 
@@ -44,7 +44,7 @@ impl Settings {
 
     /// The same settings with every byte passed through unchanged.
     #[must_use]
-    pub fn raw(&self) -> Settings {
+    pub fn raw(&self) -> TerminalSettings {
         let mut raw = self.clone();
         // SAFETY: the settings live across the call.
         unsafe { libc::cfmakeraw(&raw mut raw.0) };

@@ -1,7 +1,7 @@
 //! Export as CSV (RFC 4180), safe to open in a spreadsheet.
 
 use super::facts::{facts, word};
-use crate::record::Record;
+use crate::record::VerifiedRecord;
 
 const COLUMNS: &[&str] = &[
     "session_id",
@@ -28,7 +28,7 @@ pub(super) fn head() -> String {
     COLUMNS.join(",") + "\r\n"
 }
 
-pub(super) fn row(session_id: &str, record: &Record) -> String {
+pub(super) fn row(session_id: &str, record: &VerifiedRecord) -> String {
     let facts = facts(&record.event);
     let cells = [
         session_id.to_owned(),

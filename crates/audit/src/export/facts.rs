@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::event::{Decision, Event, Network, Phase};
+use crate::event::{AuditEvent, Decision, Network, Phase};
 
 /// One event as a table row. Text may hold anything: the caller escapes it before showing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,24 +33,24 @@ pub fn word(decision: Decision) -> &'static str {
     }
 }
 
-pub fn facts(event: &Event) -> Facts {
+pub fn facts(event: &AuditEvent) -> Facts {
     let one = Facts { count: 1, ..Facts::default() };
     match event {
-        Event::SessionStarted(it) => Facts {
+        AuditEvent::SessionStarted(it) => Facts {
             time_ms: it.time_ms,
             kind: "session_started",
             subject: it.command.join(" "),
             pid: Some(it.pid),
             ..one
         },
-        Event::SessionEnded(it) => Facts {
+        AuditEvent::SessionEnded(it) => Facts {
             time_ms: it.time_ms,
             kind: "session_ended",
             subject: format!("exit {}", it.exit_code),
             reason: it.limit.clone().unwrap_or_default(),
             ..one
         },
-        Event::CapabilityDecision(it) => Facts {
+        AuditEvent::CapabilityDecision(it) => Facts {
             time_ms: it.time_ms,
             kind: "capability_decision",
             decision: Some(it.decision),
@@ -63,7 +63,7 @@ pub fn facts(event: &Event) -> Facts {
             reason: it.reason.clone().unwrap_or_default(),
             ..one
         },
-        Event::Denial(it) => Facts {
+        AuditEvent::Denial(it) => Facts {
             time_ms: it.time_ms,
             kind: "denial",
             decision: Some(Decision::Denied),
@@ -75,7 +75,7 @@ pub fn facts(event: &Event) -> Facts {
             count: it.count,
             ..one
         },
-        Event::UrlOpen(it) => Facts {
+        AuditEvent::UrlOpen(it) => Facts {
             time_ms: it.time_ms,
             kind: "url_open",
             decision: Some(it.decision),
@@ -86,7 +86,7 @@ pub fn facts(event: &Event) -> Facts {
             reason: it.error.clone().unwrap_or_default(),
             ..one
         },
-        Event::Network(it) => network(it),
+        AuditEvent::Network(it) => network(it),
         _ => other(event, one),
     }
 }
@@ -117,7 +117,7 @@ fn access(it: &Network) -> String {
 }
 
 /// Row of an event that has no decision.
-fn other(event: &Event, one: Facts) -> Facts {
+fn other(event: &AuditEvent, one: Facts) -> Facts {
     let of = |time_ms, kind, subject: String, reason: &str| Facts {
         time_ms,
         kind,
@@ -126,22 +126,22 @@ fn other(event: &Event, one: Facts) -> Facts {
         ..one.clone()
     };
     match event {
-        Event::Snapshot(it) => of(it.time_ms, "snapshot", it.number.to_string(), &it.merkle_root),
-        Event::Restore(it) => of(it.time_ms, "restore", it.session_id.clone(), &it.outcome),
-        Event::Checkpoint(it) => {
+        AuditEvent::Snapshot(it) => of(it.time_ms, "snapshot", it.number.to_string(), &it.merkle_root),
+        AuditEvent::Restore(it) => of(it.time_ms, "restore", it.session_id.clone(), &it.outcome),
+        AuditEvent::Checkpoint(it) => {
             let why = it.error.as_deref().unwrap_or(&it.reason);
             of(it.time_ms, "checkpoint", text(&it.project), why)
         }
-        Event::AgentPrompt(it) => {
+        AuditEvent::AgentPrompt(it) => {
             of(it.time_ms, "agent_prompt", it.agent.clone().unwrap_or_default(), &it.sha256.hex())
         }
-        Event::AgentCall(it) => {
+        AuditEvent::AgentCall(it) => {
             let what = it.command.as_ref().or(it.tool.as_ref()).cloned().unwrap_or_default();
             of(it.time_ms, "agent_call", it.agent.clone().unwrap_or_default(), &what)
         }
-        Event::BackendError(it) => of(it.time_ms, "backend_error", it.backend.clone(), &it.why),
-        Event::Warning(it) => of(it.time_ms, "warning", String::new(), &it.message),
-        Event::Seal(it) => of(it.time_ms, "seal", it.merkle_root.hex(), ""),
+        AuditEvent::BackendError(it) => of(it.time_ms, "backend_error", it.backend.clone(), &it.why),
+        AuditEvent::Warning(it) => of(it.time_ms, "warning", String::new(), &it.message),
+        AuditEvent::Seal(it) => of(it.time_ms, "seal", it.merkle_root.hex(), ""),
         _ => one,
     }
 }

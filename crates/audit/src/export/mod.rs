@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::hash::Digest;
-use crate::record::Record;
+use crate::record::VerifiedRecord;
 
 pub use facts::{Facts, facts, word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum RecordFormat {
     /// One JSON object per line.
     Jsonl,
     /// RFC 4180, with a head line.
@@ -30,14 +30,14 @@ pub enum Format {
 #[derive(Debug)]
 pub struct Exporter<W> {
     out: W,
-    format: Format,
+    format: RecordFormat,
     session: Option<String>,
     /// Number of records of the session so far.
     records: u64,
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ExportLine<'a> {
     session_id: &'a str,
     sequence: u64,
     prev_chain: Option<Digest>,
@@ -47,18 +47,18 @@ struct Line<'a> {
 }
 
 impl<W: Write> Exporter<W> {
-    pub fn new(mut out: W, format: Format) -> io::Result<Exporter<W>> {
+    pub fn new(mut out: W, format: RecordFormat) -> io::Result<Exporter<W>> {
         match format {
-            Format::Jsonl => {}
-            Format::Csv => out.write_all(csv::head().as_bytes())?,
-            Format::OtlpJson => out.write_all(otlp::BEGIN.as_bytes())?,
+            RecordFormat::Jsonl => {}
+            RecordFormat::Csv => out.write_all(csv::head().as_bytes())?,
+            RecordFormat::OtlpJson => out.write_all(otlp::BEGIN.as_bytes())?,
         }
         Ok(Exporter { out, format, session: None, records: 0 })
     }
 
     /// Starts a session; the following records belong to it.
     pub fn session(&mut self, id: &str) -> io::Result<()> {
-        if self.format == Format::OtlpJson {
+        if self.format == RecordFormat::OtlpJson {
             if self.session.is_some() {
                 self.out.write_all(otlp::SESSION_END.as_bytes())?;
                 self.out.write_all(b",")?;
@@ -70,20 +70,20 @@ impl<W: Write> Exporter<W> {
         Ok(())
     }
 
-    pub fn record(&mut self, record: &Record) -> io::Result<()> {
+    pub fn record(&mut self, record: &VerifiedRecord) -> io::Result<()> {
         let id = self.session.as_deref().unwrap_or_default();
         let text = match self.format {
-            Format::Jsonl => line(id, record)? + "\n",
-            Format::Csv => csv::row(id, record),
-            Format::OtlpJson if self.records > 0 => format!(",{}", otlp::record(id, record)?),
-            Format::OtlpJson => otlp::record(id, record)?,
+            RecordFormat::Jsonl => line(id, record)? + "\n",
+            RecordFormat::Csv => csv::row(id, record),
+            RecordFormat::OtlpJson if self.records > 0 => format!(",{}", otlp::record(id, record)?),
+            RecordFormat::OtlpJson => otlp::record(id, record)?,
         };
         self.records += 1;
         self.out.write_all(text.as_bytes())
     }
 
     pub fn finish(mut self) -> io::Result<W> {
-        if self.format == Format::OtlpJson {
+        if self.format == RecordFormat::OtlpJson {
             if self.session.is_some() {
                 self.out.write_all(otlp::SESSION_END.as_bytes())?;
             }
@@ -100,9 +100,9 @@ pub fn moment(time_ms: u64) -> String {
     format!("{}.{:03}Z", second.trim_end_matches('Z'), time_ms % 1000)
 }
 
-fn line(session_id: &str, record: &Record) -> serde_json::Result<String> {
+fn line(session_id: &str, record: &VerifiedRecord) -> serde_json::Result<String> {
     let link = &record.link;
-    serde_json::to_string(&Line {
+    serde_json::to_string(&ExportLine {
         session_id,
         sequence: link.sequence,
         prev_chain: link.prev_chain,

@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::facts::{facts, word};
-use crate::event::{Decision, Event};
+use crate::event::{AuditEvent, Decision};
 use crate::hash::Digest;
-use crate::record::Record;
+use crate::record::VerifiedRecord;
 
 pub(super) const BEGIN: &str = "{\"resourceLogs\":[";
 pub(super) const SESSION_END: &str = "]}]}";
@@ -33,7 +33,7 @@ pub(super) fn session(id: &str) -> serde_json::Result<String> {
     ))
 }
 
-pub(super) fn record(session_id: &str, record: &Record) -> serde_json::Result<String> {
+pub(super) fn record(session_id: &str, record: &VerifiedRecord) -> serde_json::Result<String> {
     let facts = facts(&record.event);
     let nanoseconds = (u128::from(facts.time_ms) * 1_000_000).to_string();
     let (number, name) = severity(&record.event, facts.decision);
@@ -66,10 +66,10 @@ pub(super) fn record(session_id: &str, record: &Record) -> serde_json::Result<St
     }))
 }
 
-fn severity(event: &Event, decision: Option<Decision>) -> (u8, &'static str) {
+fn severity(event: &AuditEvent, decision: Option<Decision>) -> (u8, &'static str) {
     match (event, decision) {
-        (Event::BackendError(_), _) => ERROR,
-        (Event::Warning(_), _) | (_, Some(Decision::Denied)) => WARN,
+        (AuditEvent::BackendError(_), _) => ERROR,
+        (AuditEvent::Warning(_), _) | (_, Some(Decision::Denied)) => WARN,
         _ => INFO,
     }
 }

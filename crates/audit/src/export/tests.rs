@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::*;
-use crate::event::{CapabilityDecision, Decision, Denial, DenialKey, Event, Network, Warning};
+use crate::event::{AuditEvent, CapabilityDecision, Decision, Denial, DenialKey, Network, Warning};
 use crate::record::Chain;
 
-fn records(events: Vec<Event>) -> Vec<Record> {
+fn records(events: Vec<AuditEvent>) -> Vec<VerifiedRecord> {
     let mut chain = Chain::default();
-    let mut record = |event: Event| {
+    let mut record = |event: AuditEvent| {
         let event_json = serde_json::to_string(&event).unwrap();
         let link = chain.link(event_json.as_bytes());
         chain.push(&link);
-        Record { link, event_json, event }
+        VerifiedRecord { link, event_json, event }
     };
     events.into_iter().map(&mut record).collect()
 }
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<AuditEvent> {
     let odd = PathBuf::from(OsString::from_vec(b"/a/\xff\",\n=b".to_vec()));
     vec![
-        Event::Warning(Warning { time_ms: 1_500, message: "=1+1\r\n".to_owned() }),
-        Event::CapabilityDecision(CapabilityDecision {
+        AuditEvent::Warning(Warning { time_ms: 1_500, message: "=1+1\r\n".to_owned() }),
+        AuditEvent::CapabilityDecision(CapabilityDecision {
             time_ms: 2_000,
             path: odd.clone(),
             access: "read".to_owned(),
@@ -34,7 +34,7 @@ fn events() -> Vec<Event> {
             scope: None,
             reason: Some("@please".to_owned()),
         }),
-        Event::Denial(Denial {
+        AuditEvent::Denial(Denial {
             time_ms: 3_000,
             what: DenialKey {
                 kind: "open".to_owned(),
@@ -46,7 +46,7 @@ fn events() -> Vec<Event> {
             pid: 8,
             count: 1000,
         }),
-        Event::Network(Network {
+        AuditEvent::Network(Network {
             time_ms: 4_000,
             mode: "connect".to_owned(),
             decision: Decision::Allowed,
@@ -68,7 +68,7 @@ fn events() -> Vec<Event> {
     ]
 }
 
-fn export(format: Format, sessions: &[&str]) -> String {
+fn export(format: RecordFormat, sessions: &[&str]) -> String {
     let mut exporter = Exporter::new(Vec::new(), format).unwrap();
     for id in sessions {
         exporter.session(id).unwrap();
@@ -81,7 +81,7 @@ fn export(format: Format, sessions: &[&str]) -> String {
 
 #[test]
 fn lines_hold_the_exact_event() {
-    let text = export(Format::Jsonl, &["a-1", "b-2"]);
+    let text = export(RecordFormat::Jsonl, &["a-1", "b-2"]);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 8);
     for (at, (line, record)) in lines.iter().zip(records(events()).iter().cycle()).enumerate() {
@@ -116,7 +116,7 @@ fn read_csv(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn tables_are_whole_and_harmless() {
-    let rows = read_csv(&export(Format::Csv, &["a-1"]));
+    let rows = read_csv(&export(RecordFormat::Csv, &["a-1"]));
     assert_eq!(rows.len(), 5);
     let column = |name: &str| rows[0].iter().position(|cell| cell == name).unwrap();
     let cell = |row: usize, name: &str| rows[row][column(name)].as_str();
@@ -145,7 +145,7 @@ fn tables_are_whole_and_harmless() {
 
 #[test]
 fn telemetry_has_its_shape() {
-    let text = export(Format::OtlpJson, &["a-1", "b-2"]);
+    let text = export(RecordFormat::OtlpJson, &["a-1", "b-2"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let sessions = document["resourceLogs"].as_array().unwrap();
     assert_eq!(sessions.len(), 2);
@@ -168,5 +168,5 @@ fn telemetry_has_its_shape() {
     assert_eq!(attribute(&first[1], "nono.event.path")["bytesValue"], "L2Ev/yIsCj1i");
     assert_eq!(attribute(&first[3], "nono.event.bytes_sent")["intValue"], "18446744073709551615");
     assert_eq!(first[3]["body"]["stringValue"], "network allowed connect x.org:443");
-    assert_eq!(export(Format::OtlpJson, &[]), "{\"resourceLogs\":[]}\n");
+    assert_eq!(export(RecordFormat::OtlpJson, &[]), "{\"resourceLogs\":[]}\n");
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use thiserror::Error;
 
-use super::{EVENTS, Log, Options, State};
+use super::{AuditLog, EVENTS, LogState, Options};
 use crate::files;
 use crate::ledger::Ledger;
 use crate::reader::{ReadError, Reader};
@@ -31,10 +31,10 @@ pub enum ResumeError {
     NotItsLog { path: PathBuf },
 }
 
-impl Log {
+impl AuditLog {
     /// Sequence number of the entry that the writer added before it was killed. An unreadable ledger has none; adding
     /// to it then reports why.
-    pub(super) fn line_in_ledger(&self, state: &State) -> Option<u64> {
+    pub(super) fn line_in_ledger(&self, state: &LogState) -> Option<u64> {
         let id = &state.summary.started()?.session_id;
         let mut own =
             self.ledger.entries().ok()?.filter_map(Result::ok).filter(|entry| entry.session_id == *id);
@@ -43,7 +43,7 @@ impl Log {
 
     /// Opens the log of a session whose writer was killed, to close it: its records are checked, and an incomplete one
     /// at the end is removed. `None` if another process writes it, or if it is closed.
-    pub fn resume(audit: &Path, session_id: &str, options: Options) -> Result<Option<Log>, ResumeError> {
+    pub fn resume(audit: &Path, session_id: &str, options: Options) -> Result<Option<AuditLog>, ResumeError> {
         let dir = audit.join(session_id);
         let failed = |path: &Path, source| ResumeError::Io { path: path.to_owned(), source };
         let path = dir.join(EVENTS);
@@ -73,8 +73,8 @@ impl Log {
             return Err(ResumeError::NotItsLog { path });
         }
         let writer = Writer::resume(path, file, reader.read().clone(), reader.end())?;
-        let state = State { summary, ..State::new(writer) };
+        let state = LogState { summary, ..LogState::new(writer) };
         let (ledger, reserve) = (Ledger::of(audit), Reserve::of(&dir));
-        Ok(Some(Log { dir, ledger, options, reserve, remarks: Vec::new(), state: Mutex::new(state) }))
+        Ok(Some(AuditLog { dir, ledger, options, reserve, remarks: Vec::new(), state: Mutex::new(state) }))
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::*;
 
 fn redactor() -> Redactor {
-    Redactor::new(Table::default(), &Key::from_bytes([7; 32]))
+    Redactor::new(Table::default(), &RedactionKey::from_bytes([7; 32]))
 }
 
 fn argv(line: &str) -> String {

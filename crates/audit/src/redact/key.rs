@@ -21,11 +21,11 @@ pub enum KeyError {
 }
 
 #[derive(Clone)]
-pub struct Key([u8; LENGTH]);
+pub struct RedactionKey([u8; LENGTH]);
 
-impl Key {
-    pub const fn from_bytes(bytes: [u8; LENGTH]) -> Key {
-        Key(bytes)
+impl RedactionKey {
+    pub const fn from_bytes(bytes: [u8; LENGTH]) -> RedactionKey {
+        RedactionKey(bytes)
     }
 
     pub(super) const fn as_bytes(&self) -> &[u8; LENGTH] {
@@ -33,19 +33,19 @@ impl Key {
     }
 
     /// Temporary key, which is not stored.
-    pub fn passing() -> io::Result<Key> {
-        Ok(Key(random()?))
+    pub fn passing() -> io::Result<RedactionKey> {
+        Ok(RedactionKey(random()?))
     }
 
     /// Loads the key in this file; creates one if there is no such file.
-    pub fn load_or_make(path: &Path) -> Result<Key, KeyError> {
-        Ok(Key::load_or_replace(path)?.0)
+    pub fn load_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
+        Ok(RedactionKey::load_or_replace(path)?.0)
     }
 
     /// Loads or creates the key; a damaged one is moved aside and replaced, and its new path is returned. Later records
     /// cannot be compared with earlier ones then. A key of another user, or one that others can read, is an error, not
     /// damage.
-    pub fn load_or_replace(path: &Path) -> Result<(Key, Option<PathBuf>), KeyError> {
+    pub fn load_or_replace(path: &Path) -> Result<(RedactionKey, Option<PathBuf>), KeyError> {
         let failed = |source| KeyError::Io { path: path.to_owned(), source };
         let mut aside = None;
         for _ in 0..ATTEMPTS {
@@ -91,7 +91,7 @@ fn put_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(aside))
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for RedactionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
@@ -102,7 +102,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-fn read(path: &Path) -> io::Result<Result<Key, Flaw>> {
+fn read(path: &Path) -> io::Result<Result<RedactionKey, Flaw>> {
     let mut file = open(path)?;
     let meta = file.metadata()?;
     let wrong = if !meta.is_file() {
@@ -116,7 +116,7 @@ fn read(path: &Path) -> io::Result<Result<Key, Flaw>> {
     } else {
         let mut bytes = [0; LENGTH];
         file.read_exact(&mut bytes)?;
-        return Ok(Ok(Key(bytes)));
+        return Ok(Ok(RedactionKey(bytes)));
     };
     Ok(Err(wrong))
 }

@@ -6,21 +6,21 @@
 //!
 //! Limit: a secret that has neither a telling name beside it nor a known shape cannot be recognised.
 
+mod arguments;
 #[cfg(test)]
 mod cases;
-mod hooks;
 mod json;
 mod key;
 mod names;
-mod shapes;
 mod shell;
 mod steps;
 mod table;
 #[cfg(test)]
 mod tests;
+mod token_patterns;
 mod tokens;
 mod url;
-mod words;
+mod webhook_urls;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -29,12 +29,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use ring::hmac;
 
-pub use key::{Key, KeyError};
+pub use key::{KeyError, RedactionKey};
 pub use table::{Changes, Table};
 
+use arguments::Words;
 use names::normal;
 use tokens::head;
-use words::Words;
 
 /// Maximum nesting of words and values that is parsed; deeper values are redacted as a whole.
 const DEPTH: usize = 6;
@@ -59,7 +59,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    pub fn new(table: Table, key: &Key) -> Redactor {
+    pub fn new(table: Table, key: &RedactionKey) -> Redactor {
         Redactor { table, key: hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()) }
     }
 

@@ -1,10 +1,10 @@
 //! Redaction of text with several words, with the quoting of a shell.
 
-use super::words::{Words, is_name_part};
+use super::arguments::{Words, is_name_part};
 use super::{Redactor, steps};
 
 /// A word, with and without its quotes.
-struct Piece<'a> {
+struct QuotedWord<'a> {
     raw: &'a str,
     /// Word without its quotes.
     value: String,
@@ -41,7 +41,7 @@ impl Redactor {
         out
     }
 
-    fn piece(&self, words: &mut Words, piece: &Piece<'_>, depth: usize) -> String {
+    fn piece(&self, words: &mut Words, piece: &QuotedWord<'_>, depth: usize) -> String {
         if let Some(told) = self.told(words, &piece.value, depth) {
             if told == piece.value {
                 return piece.raw.to_owned();
@@ -124,7 +124,7 @@ fn inside(text: &str, quote: &str) -> (String, usize) {
 }
 
 /// Word at the beginning of `text`; an unclosed quote takes the rest.
-fn next(text: &str) -> Piece<'_> {
+fn next(text: &str) -> QuotedWord<'_> {
     let (mut value, mut open, mut quoted, mut escaped) = (String::new(), None, false, false);
     let mut end = text.len();
     for (at, c) in text.char_indices() {
@@ -145,5 +145,5 @@ fn next(text: &str) -> Piece<'_> {
         }
     }
     steps::count(end);
-    Piece { raw: &text[..end], value, quoted }
+    QuotedWord { raw: &text[..end], value, quoted }
 }

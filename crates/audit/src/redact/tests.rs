@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn redactor() -> Redactor {
-    Redactor::new(Table::default(), &Key::from_bytes([7; 32]))
+    Redactor::new(Table::default(), &RedactionKey::from_bytes([7; 32]))
 }
 
 fn argv(words: &[&str]) -> Vec<String> {
@@ -167,7 +167,7 @@ fn equal_secrets_match() {
     assert_eq!(redactor.url("https://h/?token=hunter%32"), format!("https://h/?token={mark}"));
     assert_eq!(redactor.argv(&["--token=hunter2".into()]), [format!("--token={mark}")]);
     assert_eq!(redactor.text(&redactor.text("--token=hunter2")), format!("--token={mark}"));
-    let other = Redactor::new(Table::default(), &Key::from_bytes([8; 32]));
+    let other = Redactor::new(Table::default(), &RedactionKey::from_bytes([8; 32]));
     assert_ne!(other.mark("hunter2"), mark);
 }
 
@@ -182,7 +182,7 @@ fn the_table_can_be_changed() {
         not_query_keys: vec!["code".to_owned()],
         ..Changes::default()
     };
-    let redactor = Redactor::new(Table::with(&changes), &Key::from_bytes([7; 32]));
+    let redactor = Redactor::new(Table::with(&changes), &RedactionKey::from_bytes([7; 32]));
     let words = ["--magic", "a", "--token", "b", "MAGIC=c", "X-Magic: d", "https://h/?code=1&magical=2"];
     let words = redactor.argv(&words.map(OsString::from));
     assert_eq!(stars(&words.join(" ")), "--magic * --token b MAGIC=* X-Magic: * https://h/?code=1&magical=*");
@@ -193,7 +193,7 @@ fn the_key_is_made_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("redaction.key");
     let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
-        let make = || *Key::load_or_make(&path).unwrap().as_bytes();
+        let make = || *RedactionKey::load_or_make(&path).unwrap().as_bytes();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -201,10 +201,10 @@ fn the_key_is_made_once() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(Key::load_or_make(&path), Err(KeyError::Wrong { .. })));
+    assert!(matches!(RedactionKey::load_or_make(&path), Err(KeyError::Wrong { .. })));
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    assert!(Key::load_or_make(&path).is_err());
+    assert!(RedactionKey::load_or_make(&path).is_err());
 }
 
 /// A power loss can leave an empty key: one of several processes moves it aside, replaces it, and reports it once.
@@ -217,14 +217,14 @@ fn a_damaged_key_is_replaced_once() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let loaded: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| Key::load_or_replace(&path).unwrap())).collect();
+                (0..8).map(|_| scope.spawn(|| RedactionKey::load_or_replace(&path).unwrap())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(loaded.iter().all(|(key, _)| key.as_bytes() == loaded[0].0.as_bytes()), "one key for all");
         let told: Vec<_> = loaded.iter().filter_map(|(_, aside)| aside.as_ref()).collect();
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(std::fs::read(told[0]).unwrap(), vec![7; wrong]);
-        assert_eq!(Key::load_or_replace(&path).unwrap().1, None);
+        assert_eq!(RedactionKey::load_or_replace(&path).unwrap().1, None);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2 + number, "and nothing else lies there");
         std::fs::remove_file(&path).unwrap();
     }

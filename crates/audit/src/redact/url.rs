@@ -1,6 +1,6 @@
 //! Redaction of addresses and forms: passwords before an `@`, and values of secret keys.
 
-use super::words::is_name_part;
+use super::arguments::is_name_part;
 use super::{Redactor, names::normal, steps};
 
 /// Length from which a user name is probably a token.

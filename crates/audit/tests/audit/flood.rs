@@ -6,18 +6,18 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use super::common::{self, Lab, denial, ended, network, records};
-use nono_audit::event::{Decision, DenialKey, Event, Network, Phase};
-use nono_audit::verify::State;
-use nono_audit::{Log, SessionRecord};
+use nono_audit::event::{AuditEvent, Decision, DenialKey, Network, Phase};
+use nono_audit::verify::LogCondition;
+use nono_audit::{AuditLog, SessionRecord};
 
 const MILLION: u64 = 1_000_000;
 
-fn small_and_valid(lab: &Lab, log: &Log, denials: u64, network: u64) -> SessionRecord {
+fn small_and_valid(lab: &Lab, log: &AuditLog, denials: u64, network: u64) -> SessionRecord {
     log.finish(ended(), None).unwrap();
     let size = std::fs::metadata(lab.events("one")).unwrap().len();
     assert!(size < 10_000_000, "{size} bytes");
     let found = lab.verify("one");
-    assert!(found.ok && found.state == State::Sealed, "{found:?}");
+    assert!(found.ok && found.state == LogCondition::Sealed, "{found:?}");
     let record = SessionRecord::read(&lab.session("one")).unwrap();
     assert_eq!((record.counts.denials, record.counts.network.denied), (denials, network));
     record
@@ -33,7 +33,9 @@ fn a_million_of_one_kind() {
     small_and_valid(&lab, &log, MILLION, 0);
     let counts: Vec<u64> = records(&lab.session("one"))
         .into_iter()
-        .filter_map(|record| if let Event::Denial(denial) = record.event { Some(denial.count) } else { None })
+        .filter_map(
+            |record| if let AuditEvent::Denial(denial) = record.event { Some(denial.count) } else { None },
+        )
         .collect();
     assert_eq!(counts, [1, 10, 100, 1000, 10_000, 100_000, MILLION]);
 }
@@ -88,7 +90,7 @@ fn requests_are_told_one_by_one_until_there_are_too_many() {
     assert!(lab.verify("one").ok);
     let (mut records_of, mut count, mut sent) = (0, 0, 0);
     for record in records(&lab.session("one")) {
-        if let Event::Network(event) = record.event {
+        if let AuditEvent::Network(event) = record.event {
             (records_of, count, sent) = (records_of + 1, count + event.count, sent + event.bytes_sent);
         }
     }
@@ -117,7 +119,7 @@ fn a_tunnel_counts_once_however_many_there_are() {
     assert_eq!((record.counts.network.allowed, record.counts.network.denied), (5400, 607));
     let moved: u64 = records(&lab.session("one"))
         .into_iter()
-        .map(|record| if let Event::Network(event) = record.event { event.bytes_sent } else { 0 })
+        .map(|record| if let AuditEvent::Network(event) = record.event { event.bytes_sent } else { 0 })
         .sum();
     assert_eq!(moved, 60_010);
 }

@@ -10,9 +10,9 @@ use std::process::Command;
 use super::common::{
     Lab, check, decision, denial, ended, fill, integrity, network, records, started, warning,
 };
-use nono_audit::event::{Decision, Event};
-use nono_audit::verify::State;
-use nono_audit::{Log, SessionRecord, WriteError};
+use nono_audit::event::{AuditEvent, Decision};
+use nono_audit::verify::LogCondition;
+use nono_audit::{AuditLog, SessionRecord, WriteError};
 
 /// A file system of its own, unmounted when it goes.
 struct Disk {
@@ -66,8 +66,8 @@ impl Disk {
         self.at.join("audit")
     }
 
-    fn create(&self, id: &str) -> Log {
-        Log::create(&self.audit(), started(id), integrity()).unwrap()
+    fn create(&self, id: &str) -> AuditLog {
+        AuditLog::create(&self.audit(), started(id), integrity()).unwrap()
     }
 
     /// To the last byte.
@@ -91,7 +91,7 @@ impl Disk {
 
 fn verified(disk: &Disk, id: &str) -> SessionRecord {
     let found = check(&disk.audit(), id);
-    assert!(found.ok && found.state == State::Sealed, "{found:?}");
+    assert!(found.ok && found.state == LogCondition::Sealed, "{found:?}");
     SessionRecord::read(&disk.audit().join(id)).unwrap()
 }
 
@@ -153,7 +153,7 @@ fn a_log_is_closed_on_a_full_disk_with_the_largest_record() {
     for disk in [Disk::tmpfs(), Disk::ext4()].into_iter().flatten() {
         let long: Vec<String> = (0..40).map(|_| "\"".repeat(3000)).collect();
         let started = nono_audit::event::SessionStarted { command: long, ..started("one") };
-        let log = Log::create(&disk.audit(), started, integrity()).unwrap();
+        let log = AuditLog::create(&disk.audit(), started, integrity()).unwrap();
         for number in 0..1500 {
             let mut event = network(&format!("{number}.example.org"), Decision::Allowed);
             event.path = Some("/".repeat(number % 700));
@@ -192,7 +192,7 @@ fn a_lost_record_stops_all_decisions() {
     log.note(&warning("later")).unwrap();
     log.finish(ended(), None).unwrap();
     verified(&disk, "one");
-    let lost = |event: &Event| matches!(event, Event::Warning(warning) if warning.message.starts_with("1 records were lost and 1 decisions"));
+    let lost = |event: &AuditEvent| matches!(event, AuditEvent::Warning(warning) if warning.message.starts_with("1 records were lost and 1 decisions"));
     assert_eq!(records(&disk.audit().join("one")).iter().filter(|record| lost(&record.event)).count(), 1);
 }
 
@@ -203,7 +203,7 @@ fn without_room_nothing_begins() {
         fill(&log);
         log.finish(ended(), None).unwrap();
         disk.fill();
-        assert!(Log::create(&disk.audit(), started("two"), integrity()).is_err());
+        assert!(AuditLog::create(&disk.audit(), started("two"), integrity()).is_err());
         assert!(!Path::new(&disk.audit().join("two")).exists());
         verified(&disk, "one");
     }

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use super::common::{Lab, check, decision, denial, ended, integrity, started, warning};
 use nono_audit::event::SessionEnded;
 use nono_audit::log::ResumeError;
-use nono_audit::verify::State;
-use nono_audit::{Event, Log, Reader};
+use nono_audit::verify::LogCondition;
+use nono_audit::{AuditEvent, AuditLog, Reader};
 
 const PLACE: &str = "NONO_AUDIT_KILLED";
 const LAST: u64 = 60;
@@ -19,7 +19,7 @@ const LAST: u64 = 60;
 #[test]
 fn writer() {
     let Some(audit) = std::env::var_os(PLACE) else { return };
-    let log = Log::create(Path::new(&audit), started("one"), integrity()).unwrap();
+    let log = AuditLog::create(Path::new(&audit), started("one"), integrity()).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..2000 {
@@ -71,7 +71,7 @@ fn killed_at(audit: &Path, word: &str, number: u64) -> u64 {
 
 fn decisions(dir: &Path) -> u64 {
     let records = Reader::open(dir).unwrap().map_while(Result::ok);
-    records.filter(|record| matches!(record.event, Event::CapabilityDecision(_))).count() as u64
+    records.filter(|record| matches!(record.event, AuditEvent::CapabilityDecision(_))).count() as u64
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_killed_writer_leaves_a_valid_prefix() {
         let found = check(&lab.audit, "one");
         assert!(found.ok, "{round}: {found:?}");
         assert!(decisions(&lab.session("one")) > told, "{round}: a decision that was told is missing");
-        unfinished += u64::from(found.state == State::Unfinished);
+        unfinished += u64::from(found.state == LogCondition::Unfinished);
         // The next session is not disturbed by what is left.
         lab.sealed("two");
         assert!(lab.verify("two").ok && lab.verify_ledger().ok, "{round}");
@@ -103,7 +103,7 @@ fn a_writer_killed_while_closing_leaves_a_valid_log() {
         assert_eq!(decisions(&lab.session("one")), LAST);
         assert!(lab.verify_ledger().ok, "{:?}", lab.verify_ledger());
         if word == "finished" {
-            assert_eq!(found.state, State::Sealed);
+            assert_eq!(found.state, LogCondition::Sealed);
         }
         lab.sealed("two");
         assert!(lab.verify("two").ok && lab.verify_ledger().ok, "{round}");
@@ -124,8 +124,8 @@ fn a_killed_log_is_closed_later() {
         let audit = lab.audit.clone();
         let told = killed_at(&audit, word, number);
         let before = check(&audit, "one");
-        let log = Log::resume(&audit, "one", integrity()).unwrap();
-        assert_eq!(log.is_none(), before.state == State::Sealed, "round {round}");
+        let log = AuditLog::resume(&audit, "one", integrity()).unwrap();
+        assert_eq!(log.is_none(), before.state == LogCondition::Sealed, "round {round}");
         if let Some(log) = log {
             // Refused where the end is written already.
             drop(log.note(&warning("closed later")));
@@ -133,12 +133,12 @@ fn a_killed_log_is_closed_later() {
             assert!(finished.ledger.is_none(), "round {round}: {:?}", finished.ledger);
         }
         let after = check(&audit, "one");
-        assert!(after.ok && after.state == State::Sealed && !after.torn, "round {round}: {after:?}");
+        assert!(after.ok && after.state == LogCondition::Sealed && !after.torn, "round {round}: {after:?}");
         assert!(decisions(&lab.session("one")) > told, "round {round}");
         assert!(
             lab.verify_ledger().ok && std::fs::read_to_string(lab.ledger()).unwrap().lines().count() == 1
         );
-        assert!(Log::resume(&audit, "one", integrity()).unwrap().is_none(), "it is closed");
+        assert!(AuditLog::resume(&audit, "one", integrity()).unwrap().is_none(), "it is closed");
         assert!(!lab.session("one").join("reserve").exists());
     }
 }
@@ -148,11 +148,11 @@ fn a_log_that_somebody_writes_or_changed_is_left_alone() {
     let lab = Lab::new();
     let log = lab.create("one");
     log.note(&warning("first")).unwrap();
-    assert!(Log::resume(&lab.audit, "one", integrity()).unwrap().is_none(), "it is being written");
+    assert!(AuditLog::resume(&lab.audit, "one", integrity()).unwrap().is_none(), "it is being written");
     drop(log);
     let text = std::fs::read_to_string(lab.events("one")).unwrap();
     std::fs::write(lab.events("one"), text.replace("first", "other")).unwrap();
     let before = std::fs::read(lab.events("one")).unwrap();
-    assert!(matches!(Log::resume(&lab.audit, "one", integrity()), Err(ResumeError::Read(_))));
+    assert!(matches!(AuditLog::resume(&lab.audit, "one", integrity()), Err(ResumeError::Read(_))));
     assert_eq!(std::fs::read(lab.events("one")).unwrap(), before);
 }

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use super::common::{self, Lab, ended, integrity, records, started};
 use nono_audit::event::{
-    AgentCall, AgentPrompt, BackendError, CapabilityDecision, Checkpoint, Decision, Event, Network, Restore,
-    SessionStarted, Snapshot, UrlOpen, Warning,
+    AgentCall, AgentPrompt, AuditEvent, BackendError, CapabilityDecision, CheckpointEvent, Decision, Network,
+    Restore, SessionStarted, Snapshot, UrlOpen, Warning,
 };
-use nono_audit::{Digest, Log, SessionRecord};
+use nono_audit::{AuditLog, Digest, SessionRecord};
 use proptest::prelude::*;
 
 fn path() -> impl Strategy<Value = PathBuf> {
@@ -26,13 +26,13 @@ fn answer() -> impl Strategy<Value = Decision> {
     prop_oneof![Just(Decision::Allowed), Just(Decision::Denied)]
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = AuditEvent> {
     let time = any::<u64>();
     prop_oneof![
         (time, path(), path(), text(), answer(), prop::option::of(text())).prop_map(
             |(time_ms, path, program, by, decision, reason)| {
                 let (access, pid, scope) = ("read".into(), 1, reason.clone());
-                Event::CapabilityDecision(CapabilityDecision {
+                AuditEvent::CapabilityDecision(CapabilityDecision {
                     time_ms,
                     path,
                     access,
@@ -45,12 +45,12 @@ fn event() -> impl Strategy<Value = Event> {
                 })
             }
         ),
-        (time, text(), path(), answer()).prop_map(|(time_ms, url, program, decision)| Event::UrlOpen(
+        (time, text(), path(), answer()).prop_map(|(time_ms, url, program, decision)| AuditEvent::UrlOpen(
             UrlOpen { time_ms, url, program, pid: 3, decision, by: "x".into(), error: None }
         )),
         (time, prop::collection::vec(path(), 0..5), text()).prop_map(|(time_ms, paths, outcome)| {
             let (session_id, snapshot) = (outcome.clone(), "1".into());
-            Event::Restore(Restore {
+            AuditEvent::Restore(Restore {
                 time_ms,
                 session_id,
                 snapshot,
@@ -62,16 +62,16 @@ fn event() -> impl Strategy<Value = Event> {
             })
         }),
         (time, text(), any::<u32>()).prop_map(|(time_ms, merkle_root, number)| {
-            Event::Snapshot(Snapshot { time_ms, number, state_root: merkle_root.clone(), merkle_root })
+            AuditEvent::Snapshot(Snapshot { time_ms, number, state_root: merkle_root.clone(), merkle_root })
         }),
         (time, path(), text(), prop::option::of(text())).prop_map(|(time_ms, project, reason, error)| {
             let checkpoint = error.is_none().then(|| "a1b2c3d4e5f6".to_owned());
-            Event::Checkpoint(Checkpoint { time_ms, project, checkpoint, reason, error })
+            AuditEvent::Checkpoint(CheckpointEvent { time_ms, project, checkpoint, reason, error })
         }),
         (time, text(), prop::option::of(text()), any::<[u8; 32]>()).prop_map(
             |(time_ms, agent, turn, bytes)| {
                 let sha256 = Digest::from_bytes(bytes);
-                Event::AgentPrompt(AgentPrompt {
+                AuditEvent::AgentPrompt(AgentPrompt {
                     time_ms,
                     agent: Some(agent),
                     conversation: None,
@@ -82,14 +82,14 @@ fn event() -> impl Strategy<Value = Event> {
         ),
         (time, text(), prop::option::of(text())).prop_map(|(time_ms, tool, command)| {
             let (agent, conversation, turn) = (None, Some("c".to_owned()), None);
-            Event::AgentCall(AgentCall { time_ms, agent, conversation, turn, tool: Some(tool), command })
+            AuditEvent::AgentCall(AgentCall { time_ms, agent, conversation, turn, tool: Some(tool), command })
         }),
-        (time, text(), text()).prop_map(|(time_ms, backend, why)| Event::BackendError(BackendError {
+        (time, text(), text()).prop_map(|(time_ms, backend, why)| AuditEvent::BackendError(BackendError {
             time_ms,
             backend,
             why
         })),
-        (time, text()).prop_map(|(time_ms, message)| Event::Warning(Warning { time_ms, message })),
+        (time, text()).prop_map(|(time_ms, message)| AuditEvent::Warning(Warning { time_ms, message })),
     ]
 }
 
@@ -105,11 +105,11 @@ fn request() -> impl Strategy<Value = Network> {
     )
 }
 
-fn log_of(lab: &Lab, workdir: PathBuf, events: &[Event], requests: Vec<Network>, seal: bool) {
+fn log_of(lab: &Lab, workdir: PathBuf, events: &[AuditEvent], requests: Vec<Network>, seal: bool) {
     let tracked = vec![workdir.clone(), "/x".into()];
     let started = SessionStarted { workdir, tracked_paths: tracked, ..started("one") };
     let options = if seal { integrity() } else { nono_audit::log::Options::default() };
-    let log = Log::create(&lab.audit, started, options).unwrap();
+    let log = AuditLog::create(&lab.audit, started, options).unwrap();
     for event in events {
         log.note(event).unwrap();
     }
@@ -133,7 +133,7 @@ proptest! {
         log_of(&lab, workdir.clone(), &events, requests, seal);
         let found = lab.verify("one");
         prop_assert!(found.ok, "{:?}", found);
-        let back: Vec<Event> = records(&lab.session("one")).into_iter().map(|record| record.event).collect();
+        let back: Vec<AuditEvent> = records(&lab.session("one")).into_iter().map(|record| record.event).collect();
         prop_assert_eq!(&back[1..=events.len()], &events[..]);
         prop_assert_eq!(SessionRecord::read(&lab.session("one")).unwrap().workdir, workdir);
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::common::{Lab, records};
-use nono_audit::event::Event;
+use nono_audit::event::AuditEvent;
 use nono_audit::log::Options;
 use nono_audit::sign::KeyError;
 use nono_audit::verify::{self, ProblemKind};
@@ -44,7 +44,7 @@ fn a_signed_seal_is_checked_with_the_public_key() {
 fn every_field_of_a_seal_is_signed() {
     let lab = Lab::new();
     lab.finished("one", Options { integrity: true, key: Some(SigningKey::generate().unwrap()) });
-    let Event::Seal(seal) = records(&lab.session("one")).pop().unwrap().event else { panic!() };
+    let AuditEvent::Seal(seal) = records(&lab.session("one")).pop().unwrap().event else { panic!() };
     seal.check_signature("one", None).unwrap();
     let changes: [&dyn Fn(&mut nono_audit::event::Seal); 5] = [
         &|seal| seal.time_ms += 1,

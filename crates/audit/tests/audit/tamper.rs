@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use super::common::{self, Lab, check, decision, ended, integrity, records, started, warning};
-use nono_audit::event::Event;
+use nono_audit::event::AuditEvent;
 use nono_audit::log::Options;
-use nono_audit::verify::{ProblemKind, State, Verification};
-use nono_audit::{EventProof, Ledger, Log, SessionRecord};
+use nono_audit::verify::{LogCondition, ProblemKind, Verification};
+use nono_audit::{AuditLog, EventProof, Ledger, SessionRecord};
 
 fn kinds(found: &Verification) -> Vec<ProblemKind> {
     found.problems.iter().map(|problem| problem.kind).collect()
@@ -24,7 +24,7 @@ fn a_sealed_session_is_whole() {
     let finished = lab.sealed("one");
     let found = lab.verify("one");
     assert!(found.ok, "{found:?}");
-    assert_eq!((found.state, found.torn, found.ledger_sequence), (State::Sealed, false, Some(0)));
+    assert_eq!((found.state, found.torn, found.ledger_sequence), (LogCondition::Sealed, false, Some(0)));
     let record = SessionRecord::read(&lab.session("one")).unwrap();
     assert_eq!(record, finished.record);
     let integrity = record.audit_integrity.clone().unwrap();
@@ -151,7 +151,7 @@ fn without_a_seal_a_cut_tail_is_found_too() {
     let lab = Lab::new();
     lab.finished("one", Options::default());
     let found = lab.verify("one");
-    assert!(found.ok && found.state == State::Closed, "{found:?}");
+    assert!(found.ok && found.state == LogCondition::Closed, "{found:?}");
     assert!(!lab.ledger().exists());
     let lines = lab.lines("one");
     lab.put_lines("one", &lines[..lines.len() - 1]);
@@ -166,7 +166,7 @@ fn an_unfinished_session_is_valid_unless_the_ledger_knows_its_end() {
     let opening = std::fs::read(lab.record("one")).unwrap();
     log.decide(&decision("/a")).unwrap();
     let found = lab.verify("one");
-    assert!(found.ok && found.state == State::Unfinished && found.event_count == 2, "{found:?}");
+    assert!(found.ok && found.state == LogCondition::Unfinished && found.event_count == 2, "{found:?}");
     assert!(SessionRecord::read(&lab.session("one")).unwrap().ended.is_none());
     let before = std::fs::read(lab.events("one")).unwrap();
     std::fs::write(lab.events("one"), [&before[..], b"{\"sequence\":2,\"pre"].concat()).unwrap();
@@ -174,11 +174,14 @@ fn an_unfinished_session_is_valid_unless_the_ledger_knows_its_end() {
     assert!(found.ok && found.torn && found.event_count == 2, "{found:?}");
     std::fs::write(lab.events("one"), &before).unwrap();
     log.finish(ended(), None).unwrap();
-    assert_eq!(lab.verify("one").state, State::Sealed);
+    assert_eq!(lab.verify("one").state, LogCondition::Sealed);
     // Killed between the ledger and the record: the log still says everything.
     std::fs::write(lab.record("one"), &opening).unwrap();
     let found = lab.verify("one");
-    assert!(found.ok && found.state == State::Unfinished && found.ledger_sequence == Some(0), "{found:?}");
+    assert!(
+        found.ok && found.state == LogCondition::Unfinished && found.ledger_sequence == Some(0),
+        "{found:?}"
+    );
     assert!(lab.verify_ledger().ok);
     // Made to look as if it had been killed.
     std::fs::write(lab.events("one"), &before).unwrap();
@@ -296,11 +299,11 @@ fn a_damaged_ledger_does_not_stop_a_session_but_is_told() {
 fn ids_and_folders_are_taken_once() {
     let lab = Lab::new();
     for id in ["", ".", "..", "a/b", "a b", "\u{e9}", &"x".repeat(65)] {
-        assert!(Log::create(&lab.audit, started(id), integrity()).is_err(), "{id}");
+        assert!(AuditLog::create(&lab.audit, started(id), integrity()).is_err(), "{id}");
     }
     assert!(!lab.audit.exists());
     lab.sealed("one");
-    assert!(Log::create(&lab.audit, started("one"), integrity()).is_err());
+    assert!(AuditLog::create(&lab.audit, started("one"), integrity()).is_err());
     assert!(lab.verify("one").ok);
 }
 
@@ -331,7 +334,7 @@ fn every_event_can_be_proven() {
     for record in &all {
         let proof = EventProof::build(&dir, "one", record.link.sequence).unwrap();
         assert_eq!(proof.event_json, record.event_json);
-        assert_eq!(proof.seal.is_some(), !matches!(record.event, Event::Seal(_)));
+        assert_eq!(proof.seal.is_some(), !matches!(record.event, AuditEvent::Seal(_)));
         proof.check(None).unwrap();
         let text = serde_json::to_string(&proof).unwrap();
         let read: EventProof = serde_json::from_str(&text).unwrap();

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use nono_snapshot::exclusion::LargePacks;
-use nono_snapshot::session::{Record, SessionError};
+use nono_snapshot::session::{SessionError, SnapshotList};
 use nono_snapshot::{
     CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager,
 };
@@ -46,7 +46,7 @@ impl Open {
         self.history.save(&self.folder.dir)
     }
 
-    pub(crate) fn record(&self) -> Result<Record, CheckpointError> {
+    pub(crate) fn record(&self) -> Result<SnapshotList, CheckpointError> {
         let record = self.manager.session().record().map_err(SnapshotError::from)?;
         Ok(record.unwrap_or_default())
     }

@@ -4,26 +4,33 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use nono_history::{Begin, Choice as Wanted, Done, History, Labels, Plan as RestorePlan, Repositories, Rule};
+use nono_history::{
+    Begin, Done, History, Labels, OwnerRules, Plan as RestorePlan, Repositories, SnapshotChoice as Wanted,
+};
 use nono_snapshot::SnapshotId;
 
 use super::open::{Bounds, Open};
-use super::{CheckpointManager, Choice, Outcome, Plan, Target};
+use super::{CheckpointChoice, CheckpointManager, CheckpointTarget, ProjectOutcome, ProjectPlan};
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, TurnLink};
-use crate::marks::{Marks, Their, Theirs};
+use crate::pending_calls::{PendingCalls, Their, Theirs};
 use crate::project;
 use crate::restores::Details;
 
 impl CheckpointManager {
     /// Plan of a restore; nothing is touched.
-    pub fn plan(&mut self, dir: &Path, target: &Target, choice: &Choice) -> Result<Plan, CheckpointError> {
+    pub fn plan(
+        &mut self,
+        dir: &Path,
+        target: &CheckpointTarget,
+        choice: &CheckpointChoice,
+    ) -> Result<ProjectPlan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
         let (wanted, rule) = (open.wanted(&line, choice)?, open.rule(&line, choice)?);
         let restore = open.restores().plan::<Details>(&wanted, &rule)?;
         let turns = open.turns_undone(&line, &wanted);
-        Ok(Plan {
+        Ok(ProjectPlan {
             project: open.workdir().to_owned(),
             turns_undone: if restore.changes.is_empty() { Vec::new() } else { names(&turns) },
             not_covered: line.left_out,
@@ -35,9 +42,9 @@ impl CheckpointManager {
     pub fn restore(
         &mut self,
         dir: &Path,
-        target: &Target,
-        choice: &Choice,
-    ) -> Result<Outcome, CheckpointError> {
+        target: &CheckpointTarget,
+        choice: &CheckpointChoice,
+    ) -> Result<ProjectOutcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
         let (wanted, rule) = (open.wanted(&line, choice)?, open.rule(&line, choice)?);
@@ -48,14 +55,14 @@ impl CheckpointManager {
             forced: open.whose(&line, prepared.forced.iter())?,
             turns: open.turns_undone(&line, &wanted),
             alone: false,
-            marked: Marks::load(&open.folder)?.since(line.snapshot).is_some(),
+            marked: PendingCalls::load(&open.folder)?.since(line.snapshot).is_some(),
         };
         let turns = details.turns.clone();
         let begin = self.next_restore(&open, details)?;
         let (mut under, mut done) = open.restores().restore(&wanted, &rule, prepared, begin)?;
         open.complete(&mut under, &mut done)?;
         let turns = if done.changes.is_empty() { Vec::new() } else { turns };
-        let outcome = Outcome {
+        let outcome = ProjectOutcome {
             project: open.workdir().to_owned(),
             checkpoint: line,
             turns_undone: names(&turns),
@@ -86,15 +93,15 @@ impl Open {
         History::new(&self.folder.dir, &mut self.manager)
     }
 
-    fn wanted(&self, line: &Checkpoint, choice: &Choice) -> Result<Wanted, CheckpointError> {
+    fn wanted(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<Wanted, CheckpointError> {
         let paths = self.chosen(&choice.paths)?;
         Ok(Wanted { paths, conflicts: choice.conflicts, ..Wanted::everything(line.snapshot_id()) })
     }
 
     /// Rule that separates the agent's changes from those of others: the mark, if it covers the time since the
     /// checkpoint.
-    fn rule(&self, line: &Checkpoint, choice: &Choice) -> Result<Rule, CheckpointError> {
-        let marks = Marks::load(&self.folder)?;
+    fn rule(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<OwnerRules, CheckpointError> {
+        let marks = PendingCalls::load(&self.folder)?;
         // The mark may be gone with an old checkpoint or by a power loss: then it is ignored.
         let record = self.record()?;
         let is_there = |id: &&SnapshotId| {
@@ -105,7 +112,7 @@ impl Open {
             if mark.is_some() { Theirs::load(&self.folder)?.into_paths() } else { BTreeMap::default() };
         let told = mark.clone().filter(|_| !marks.has_open_calls());
         let repositories = if choice.with_git { Repositories::Restore } else { Repositories::LeaveAlone };
-        Ok(Rule {
+        Ok(OwnerRules {
             since: told.map(|mark| vec![mark]),
             left: mark,
             others,
@@ -130,7 +137,7 @@ impl Open {
         paths: impl Iterator<Item = &'a PathBuf>,
     ) -> Result<Vec<Their>, CheckpointError> {
         let theirs = Theirs::load(&self.folder)?;
-        let marks = Marks::load(&self.folder)?;
+        let marks = PendingCalls::load(&self.folder)?;
         let mut all = Vec::new();
         for path in paths {
             let left = match theirs.left(path) {
@@ -172,7 +179,7 @@ fn names(turns: &[TurnLink]) -> Vec<String> {
     turns.iter().map(|link| link.turn.clone()).collect()
 }
 
-impl Deref for Outcome {
+impl Deref for ProjectOutcome {
     type Target = Done;
 
     fn deref(&self) -> &Done {
@@ -180,7 +187,7 @@ impl Deref for Outcome {
     }
 }
 
-impl Deref for Plan {
+impl Deref for ProjectPlan {
     type Target = RestorePlan;
 
     fn deref(&self) -> &RestorePlan {

@@ -14,8 +14,8 @@ use super::{CheckpointManager, Ensured, Skip};
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::{Checkpoint, CheckpointId};
-use crate::marks::Marks;
 use crate::origin::Origin;
+use crate::pending_calls::PendingCalls;
 use crate::project::{ProjectHash, Root};
 use crate::unprotected;
 
@@ -87,7 +87,7 @@ impl CheckpointManager {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
         let now = open.manager.look_now(Next::default())?;
-        let marks = Marks::begin(&open.folder, &mut open.manager, &now, &origin, None)?;
+        let marks = PendingCalls::begin(&open.folder, &mut open.manager, &now, &origin, None)?;
         marks.set(&open.folder, &mut open.manager, now)
     }
 
@@ -101,7 +101,7 @@ impl CheckpointManager {
             Some(newest) => open.manager.look_now_as(&newest.into())?,
             None => open.manager.look_now(Next::default())?,
         };
-        let marks = Marks::end(&open.folder, &mut open.manager, &now, &origin)?;
+        let marks = PendingCalls::end(&open.folder, &mut open.manager, &now, &origin)?;
         marks.set(&open.folder, &mut open.manager, now)
     }
 
@@ -110,7 +110,7 @@ impl CheckpointManager {
     pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
         let done = Origin { call: None, ..self.whole(origin) };
         let Some(open) = self.open_if_any(dir)? else { return Ok(()) };
-        let waits = Marks::load(&open.folder)?.has_open_calls_of(&done);
+        let waits = PendingCalls::load(&open.folder)?.has_open_calls_of(&done);
         drop(open);
         if waits { self.agent_left(dir, &done) } else { Ok(()) }
     }
@@ -215,7 +215,9 @@ impl CheckpointManager {
     ) -> Result<Ensured, CheckpointError> {
         let now = open.manager.look_now(Next::default())?;
         let marks = match wish {
-            Wish::Call => Some(Marks::begin(&open.folder, &mut open.manager, &now, origin, Some(reason))?),
+            Wish::Call => {
+                Some(PendingCalls::begin(&open.folder, &mut open.manager, &now, origin, Some(reason))?)
+            }
             Wish::Asked => None,
         };
         let project = open.workdir().to_owned();
@@ -281,7 +283,7 @@ fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<E
     let manifest = open.manager.create_baseline()?;
     let checkpoint = open.write_down(&manifest, reason, origin, None)?;
     if wish == Wish::Call {
-        let now = Marks::first(origin, reason);
+        let now = PendingCalls::first(origin, reason);
         now.set_number(&open.folder, manifest.number)?;
     }
     Ok(taken(open, checkpoint, manifest.coverage))

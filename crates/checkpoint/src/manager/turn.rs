@@ -7,19 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use nono_history::{Choice as Wanted, Conflicts, Labels, Repositories, Rule};
+use nono_history::{Conflicts, Labels, OwnerRules, Repositories, SnapshotChoice as Wanted};
 use nono_snapshot::diff::Version;
 use nono_snapshot::restore::{Skipped, Why};
 use nono_snapshot::{Change, ChangeType, SnapshotId};
 
 use super::open::{Bounds, Open};
-use super::{CheckpointManager, Choice, Outcome, Plan};
+use super::{CheckpointChoice, CheckpointManager, ProjectOutcome, ProjectPlan};
+use crate::call_log::{self, CallRecord, Span};
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, Stats, TurnLink};
-use crate::marks::Marks;
+use crate::pending_calls::PendingCalls;
 use crate::restores::Details;
 use crate::stats::{self, is_git};
-use crate::work::{self, CallRecord, Span};
 
 /// Work of an agent between two prompts of the user.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct TurnCall {
 /// Steps to undo a turn.
 #[derive(Debug, Default)]
 struct Parts {
-    list: Vec<(Wanted, Rule)>,
+    list: Vec<(Wanted, OwnerRules)>,
     /// Paths that others changed during the turn, so that its own changes to them are unknown.
     mixed: Vec<Skipped>,
     /// Directories that the turn created, with the paths it created in each.
@@ -107,7 +107,7 @@ impl CheckpointManager {
     /// Turns of a project, newest first.
     pub fn turns(&self, dir: &Path) -> Result<Vec<WorkedTurn>, CheckpointError> {
         let open = self.open(dir, Bounds::Settings)?;
-        let lines = work::load(&open.folder.dir)?;
+        let lines = call_log::load(&open.folder.dir)?;
         let turns = open.history.turns.iter().rev();
         Ok(turns.filter_map(|link| open.worked(link, &lines)).collect())
     }
@@ -122,8 +122,8 @@ impl CheckpointManager {
         &mut self,
         dir: &Path,
         turn: &TurnLink,
-        choice: &Choice,
-    ) -> Result<Plan, CheckpointError> {
+        choice: &CheckpointChoice,
+    ) -> Result<ProjectPlan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = open.before_turn(turn)?;
         let parts = open.parts(turn, choice)?;
@@ -132,7 +132,7 @@ impl CheckpointManager {
         restore.kept = parts.told(restore.kept);
         let undone = if restore.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };
         let project = open.workdir().to_owned();
-        Ok(Plan { project, restore, turns_undone: undone, not_covered: line.left_out })
+        Ok(ProjectPlan { project, restore, turns_undone: undone, not_covered: line.left_out })
     }
 
     /// Undoes one turn and keeps later work. [`CheckpointManager::undo`] reverts it, like any restore.
@@ -140,8 +140,8 @@ impl CheckpointManager {
         &mut self,
         dir: &Path,
         turn: &TurnLink,
-        choice: &Choice,
-    ) -> Result<Outcome, CheckpointError> {
+        choice: &CheckpointChoice,
+    ) -> Result<ProjectOutcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = open.before_turn(turn)?;
         let parts = open.parts(turn, choice)?;
@@ -157,7 +157,7 @@ impl CheckpointManager {
             forced: open.whose(&line, prepared.iter().flat_map(|prepared| &prepared.forced))?,
             turns: turns.clone(),
             alone: true,
-            marked: Marks::load(&open.folder)?.mark().is_some(),
+            marked: PendingCalls::load(&open.folder)?.mark().is_some(),
         };
         let begin = self.next_restore(&open, details)?;
         let (mut under, mut done) = open.restores().begin(begin, line.snapshot_id())?;
@@ -170,7 +170,7 @@ impl CheckpointManager {
         let project = open.workdir().to_owned();
         // The conversation goes on: later turns are kept.
         let agents = Vec::new();
-        let outcome = Outcome { project, checkpoint: line, turns_undone: undone, agents, done };
+        let outcome = ProjectOutcome { project, checkpoint: line, turns_undone: undone, agents, done };
         self.tell(&open, &outcome, std::slice::from_ref(turn), true);
         Ok(outcome)
     }
@@ -188,7 +188,7 @@ impl Open {
         });
         let calls: Vec<TurnCall> = calls.collect();
         // Unreadable states have no stats; damage must not prevent a list.
-        let joined = self.joined(&work::spans(lines, link)).ok();
+        let joined = self.joined(&call_log::spans(lines, link)).ok();
         let changes: Option<Vec<Change>> =
             joined.map(|joined| joined.into_values().map(|one| one.change).collect());
         let stats = changes.as_ref().map(|changes| stats::count(&self.manager, changes));
@@ -242,10 +242,10 @@ impl Open {
     }
 
     /// Steps to undo a turn; paths with the same states before and after form one part.
-    fn parts(&self, turn: &TurnLink, choice: &Choice) -> Result<Parts, CheckpointError> {
+    fn parts(&self, turn: &TurnLink, choice: &CheckpointChoice) -> Result<Parts, CheckpointError> {
         let chosen = self.chosen(&choice.paths)?;
         let is_chosen = |path: &Path| chosen.is_empty() || chosen.iter().any(|above| path.starts_with(above));
-        let spans = work::spans(&work::load(&self.folder.dir)?, turn);
+        let spans = call_log::spans(&call_log::load(&self.folder.dir)?, turn);
         let gone = |_| CheckpointError::TurnGone {
             turn: turn.turn.clone(),
             project: self.workdir().to_owned(),
@@ -274,7 +274,7 @@ impl Open {
         }
         let part = |((from, to), paths): ((SnapshotId, SnapshotId), Vec<PathBuf>)| {
             let wanted = Wanted { paths, conflicts: merging(choice.conflicts), ..Wanted::everything(from) };
-            let rule = Rule {
+            let rule = OwnerRules {
                 since: Some(vec![to.clone()]),
                 left: Some(to),
                 repositories: Repositories::LeaveAlone,
@@ -282,7 +282,7 @@ impl Open {
                     base: "what the turn left".to_owned(),
                     target: format!("before turn {}", turn.turn),
                 },
-                ..Rule::default()
+                ..OwnerRules::default()
             };
             (wanted, rule)
         };

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::session::{Record, Session};
+use nono_snapshot::session::{Session, SnapshotList};
 use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::Bounds;
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, CheckpointId, History};
-use crate::marks::{Marks, Theirs};
+use crate::pending_calls::{PendingCalls, Theirs};
 use crate::project;
-use crate::restores::{Log, Restore};
+use crate::restores::{ProjectRestores, Restore};
 
 /// Possible undos and redos of a project.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl CheckpointManager {
     /// Paths that others changed between the calls of agents, with the content the agent had left.
     pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>, CheckpointError> {
         let mut open = self.open(dir, Bounds::Settings)?;
-        let marks = Marks::load(&open.folder)?;
+        let marks = PendingCalls::load(&open.folder)?;
         let mut theirs = Theirs::load(&open.folder)?;
         if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
             // Changes since the last call are not attributed yet.
@@ -71,7 +71,7 @@ impl CheckpointManager {
         let Some(record) = Session::new(&folder).record().map_err(SnapshotError::from)? else {
             return Ok(None);
         };
-        let log = Log::load(&folder)?;
+        let log = ProjectRestores::load(&folder)?;
         let restores: Vec<&Restore> = log
             .restores
             .iter()
@@ -111,19 +111,19 @@ fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
 }
 
 /// Whether an earlier checkpoint was restored after this one was taken, so that restoring this one would go forward.
-fn is_behind(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
+fn is_behind(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> bool {
     let SnapshotId::Number(target) = restore.target else { return false };
     line.snapshot > target && is_taken_before(line, restore, record)
 }
 
-fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &Record) -> bool {
+fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> bool {
     let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
     let safety = restore.safety().and_then(place);
     safety.zip(place(&line.snapshot_id())).is_some_and(|(safety, taken)| taken < safety)
 }
 
 /// Whether no work began since a restore, according to the newest checkpoint.
-fn is_present(restore: &Restore, newest: Option<&Checkpoint>, record: &Record) -> bool {
+fn is_present(restore: &Restore, newest: Option<&Checkpoint>, record: &SnapshotList) -> bool {
     let begun = |line: &Checkpoint| line.begun.as_ref().is_some_and(|begun| begun.at > restore.at);
     newest.is_some_and(|newest| is_taken_before(newest, restore, record) && !begun(newest))
 }

@@ -6,11 +6,11 @@ use nono_snapshot::{ContentHash, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::{Bounds, Open};
+use crate::call_log::{self, CallRecord, TurnKey};
 use crate::error::CheckpointError;
 use crate::history::CheckpointId;
 use crate::project;
-use crate::restores::Log;
-use crate::work::{self, CallRecord, TurnKey};
+use crate::restores::ProjectRestores;
 
 /// A change of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl CheckpointManager {
             }
             other => other?,
         };
-        let lines = work::load(&open.folder.dir)?;
+        let lines = call_log::load(&open.folder.dir)?;
         let mut seen = Vec::new();
         for line in &open.history.checkpoints {
             // An unreadable checkpoint is skipped.
@@ -99,7 +99,7 @@ impl CheckpointManager {
                 touched.extend((old != new).then_some(Observation::Call(line, old, new)));
             }
         }
-        let log = Log::load(&open.folder.dir)?;
+        let log = ProjectRestores::load(&open.folder.dir)?;
         let restored: Vec<u64> = log.restores.iter().map(|restore| restore.at / 1_000_000_000).collect();
         let mut versions = versions_between(merged(seen, touched), &restored);
         for version in &mut versions {

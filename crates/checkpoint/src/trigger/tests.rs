@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::{Call, Judgement, TARGETS, judge, reason};
+use super::{Judgement, TARGETS, ToolCall, judge, reason};
 
 const CWD: &str = "/w/p";
 const HOME: &str = "/home/me";
 
 fn shell(line: &str) -> Judgement {
-    let call = Call::Shell { tool: "terminal".to_owned(), command: line.to_owned() };
+    let call = ToolCall::Shell { tool: "terminal".to_owned(), command: line.to_owned() };
     judge(&call, Path::new(CWD), Path::new(HOME))
 }
 
@@ -78,7 +78,7 @@ fn other_projects_are_found_by_their_markers() {
     }
     let find = |line: &str| {
         let line = line.replace("DIR", dir.to_str().unwrap());
-        let call = Call::Shell { tool: "terminal".to_owned(), command: line };
+        let call = ToolCall::Shell { tool: "terminal".to_owned(), command: line };
         match judge(&call, &dir.join("p/sub"), &dir.join("home")) {
             Judgement::Harmless => panic!("it may write"),
             Judgement::Destructive { targets, .. } => targets,
@@ -179,7 +179,7 @@ fn targets_are_few_and_different() {
     assert_eq!(targets("rm x; rm x; echo > x").map(|targets| targets.len()), Some(2));
     let paths = (0..200).map(|n| PathBuf::from(format!("/o/{n}"))).collect();
     let Judgement::Destructive { targets, .. } =
-        judge(&Call::Files { tool: "Write".to_owned(), paths }, Path::new(CWD), Path::new(HOME))
+        judge(&ToolCall::Files { tool: "Write".to_owned(), paths }, Path::new(CWD), Path::new(HOME))
     else {
         panic!("files are written")
     };
@@ -188,8 +188,8 @@ fn targets_are_few_and_different() {
 
 #[test]
 fn files_and_other_tools() {
-    let judged = |call: &Call| judge(call, Path::new(CWD), Path::new(HOME));
-    let files = |paths: &[&str]| Call::Files {
+    let judged = |call: &ToolCall| judge(call, Path::new(CWD), Path::new(HOME));
+    let files = |paths: &[&str]| ToolCall::Files {
         tool: "patch".to_owned(),
         paths: paths.iter().map(PathBuf::from).collect(),
     };
@@ -204,9 +204,9 @@ fn files_and_other_tools() {
         judged(&files(&[])),
         Judgement::Destructive { targets: vec![CWD.into()], reason: "before patch".to_owned() }
     );
-    assert_eq!(judged(&Call::Reads { tool: "WebSearch".to_owned(), path: None }), Judgement::Harmless);
+    assert_eq!(judged(&ToolCall::Reads { tool: "WebSearch".to_owned(), path: None }), Judgement::Harmless);
     assert_eq!(
-        judged(&Call::Other { tool: "mcp__x".to_owned() }),
+        judged(&ToolCall::Other { tool: "mcp__x".to_owned() }),
         Judgement::Destructive { targets: vec![CWD.into()], reason: "before mcp__x".to_owned() }
     );
 }
@@ -214,12 +214,12 @@ fn files_and_other_tools() {
 #[test]
 fn a_reason_is_one_short_line() {
     let of =
-        |command: &str| reason(&Call::Shell { tool: "terminal".to_owned(), command: command.to_owned() });
+        |command: &str| reason(&ToolCall::Shell { tool: "terminal".to_owned(), command: command.to_owned() });
     assert_eq!(of("rm -rf build"), "before terminal: rm -rf build");
     assert_eq!(of("rm -rf \\\n\tbuild\x1b[2J"), "before terminal: rm -rf \\ build [2J");
     assert_eq!(of(&"é".repeat(100)), format!("before terminal: {}…", "é".repeat(60)));
     assert_eq!(of(&"é".repeat(60)), format!("before terminal: {}", "é".repeat(60)));
-    assert_eq!(reason(&Call::Other { tool: String::new() }), "before tool");
+    assert_eq!(reason(&ToolCall::Other { tool: String::new() }), "before tool");
 }
 
 proptest! {
@@ -255,7 +255,7 @@ proptest! {
 #[test]
 fn what_removes_history_is_known_however_it_is_written() {
     let forgets = |line: &str| {
-        let call = Call::Shell { tool: "Bash".to_owned(), command: line.to_owned() };
+        let call = ToolCall::Shell { tool: "Bash".to_owned(), command: line.to_owned() };
         super::forgets(&call, Path::new(CWD), Path::new("/home/u"))
     };
     let long = format!("echo {}; nono checkpoints clear --yes", "x".repeat(1 << 20));

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nono_checkpoint::{
-    Checkpoint, CheckpointManager, Choice, Config, Ensured, Host, Origin, Outcome, Skip, Target,
+    Checkpoint, CheckpointChoice, CheckpointManager, CheckpointTarget, Config, Ensured, Host, Origin,
+    ProjectOutcome, Skip,
 };
 
 pub(crate) struct World {
@@ -79,11 +80,11 @@ impl World {
         ensured
     }
 
-    pub(crate) fn restore(&self, target: &str) -> Outcome {
-        self.restore_with(target, &Choice::default())
+    pub(crate) fn restore(&self, target: &str) -> ProjectOutcome {
+        self.restore_with(target, &CheckpointChoice::default())
     }
 
-    pub(crate) fn restore_with(&self, target: &str, choice: &Choice) -> Outcome {
+    pub(crate) fn restore_with(&self, target: &str, choice: &CheckpointChoice) -> ProjectOutcome {
         let outcome = self.manager().restore(&self.tree, &text(target), choice).unwrap();
         assert!(outcome.failed.is_empty(), "{outcome:?}");
         outcome
@@ -106,8 +107,8 @@ pub(crate) fn origin(session: &str, turn: &str, call: &str) -> Origin {
     }
 }
 
-pub(crate) fn text(target: &str) -> Target {
-    Target::Text(target.to_owned())
+pub(crate) fn text(target: &str) -> CheckpointTarget {
+    CheckpointTarget::Text(target.to_owned())
 }
 
 pub(crate) fn taken(ensured: Ensured) -> Checkpoint {
@@ -124,7 +125,7 @@ pub(crate) fn skipped(ensured: Ensured) -> Skip {
     }
 }
 
-pub(crate) fn kept(outcome: &Outcome) -> Vec<PathBuf> {
+pub(crate) fn kept(outcome: &ProjectOutcome) -> Vec<PathBuf> {
     outcome.kept.iter().map(|skipped| skipped.path.clone()).collect()
 }
 

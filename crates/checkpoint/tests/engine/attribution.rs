@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use nono_checkpoint::{Choice, Conflicts};
+use nono_checkpoint::{CheckpointChoice, Conflicts};
 
 use crate::common::{World, kept, origin, taken, text};
 
-fn with(conflicts: Conflicts) -> Choice {
-    Choice { conflicts, ..Choice::default() }
+fn with(conflicts: Conflicts) -> CheckpointChoice {
+    CheckpointChoice { conflicts, ..CheckpointChoice::default() }
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn what_somebody_changed_after_the_agent_is_kept() {
     world.write("mine", "my edit");
     world.write("both", "my edit of both");
     world.write("my new file", "x");
-    let plan = world.manager().plan(&world.tree, &text("1"), &Choice::default()).unwrap();
+    let plan = world.manager().plan(&world.tree, &text("1"), &CheckpointChoice::default()).unwrap();
     assert!(!plan.cannot_tell_conflicts);
     let outcome = world.restore("1");
     assert_eq!(world.read("agents"), "1");
@@ -90,7 +90,7 @@ fn a_call_that_never_ended_claims_nothing() {
     taken(world.manager().ensure_checkpoint(&world.tree, "r", &origin("s1", "t1", "c1")));
     // The agent is killed in the middle of its work.
     world.write("a", "half");
-    let plan = world.manager().plan(&world.tree, &text("1"), &Choice::default()).unwrap();
+    let plan = world.manager().plan(&world.tree, &text("1"), &CheckpointChoice::default()).unwrap();
     assert!(plan.cannot_tell_conflicts);
     assert!(world.restore("1").kept.is_empty());
     assert_eq!(world.read("a"), "1");

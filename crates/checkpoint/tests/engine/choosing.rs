@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono_checkpoint::{CheckpointError, Choice, Origin, Target};
+use nono_checkpoint::{CheckpointChoice, CheckpointError, CheckpointTarget, Origin};
 
 use crate::common::{World, kept, taken, text};
 
@@ -36,12 +36,12 @@ fn numbers_ids_names_and_strangers() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("x"), "x").unwrap();
     let theirs = taken(world.manager().create(&other, "r", &Origin::default()));
-    for target in [text(theirs.id.short()), Target::Id(theirs.id.clone())] {
-        let error = world.manager().restore(&world.tree, &target, &Choice::default()).unwrap_err();
+    for target in [text(theirs.id.short()), CheckpointTarget::Id(theirs.id.clone())] {
+        let error = world.manager().restore(&world.tree, &target, &CheckpointChoice::default()).unwrap_err();
         let CheckpointError::OtherProject { other: named, .. } = error else { panic!("{error}") };
         assert_eq!(named, other);
     }
-    let turn = Target::Turn("t".to_owned());
+    let turn = CheckpointTarget::Turn("t".to_owned());
     assert!(matches!(manager.find(&world.tree, &turn), Err(CheckpointError::NoTurn { .. })));
 }
 
@@ -53,9 +53,9 @@ fn one_file_or_one_folder() {
     world.write("dir/deep/c", "1");
     world.create();
     world.sh("echo 2 > a; rm -r dir; mkdir dir; echo 2 > dir/new; echo 2 > new");
-    let some = |names: &[&str]| Choice {
+    let some = |names: &[&str]| CheckpointChoice {
         paths: names.iter().map(|name| world.path(name)).collect(),
-        ..Choice::default()
+        ..CheckpointChoice::default()
     };
     let outcome = world.restore_with("1", &some(&["dir/b"]));
     assert_eq!(world.read("dir/b"), "1");
@@ -87,7 +87,7 @@ fn outside_is_outside() {
     world.create();
     world.write("a", "2");
     let refused = |path: PathBuf| {
-        let choice = Choice { paths: vec![path], ..Choice::default() };
+        let choice = CheckpointChoice { paths: vec![path], ..CheckpointChoice::default() };
         let error = world.manager().restore(&world.tree, &text("1"), &choice).unwrap_err();
         assert!(matches!(error, CheckpointError::Outside { .. }), "{error}");
     };
@@ -99,7 +99,7 @@ fn outside_is_outside() {
     // By way of a link to the project it is the same project.
     let link = world.base.join("link");
     std::os::unix::fs::symlink(&world.tree, &link).unwrap();
-    let choice = Choice { paths: vec![link.join("./dir/../a")], ..Choice::default() };
+    let choice = CheckpointChoice { paths: vec![link.join("./dir/../a")], ..CheckpointChoice::default() };
     world.manager().restore(&link, &text("1"), &choice).unwrap();
     assert_eq!(world.read("a"), "1");
 }
@@ -117,6 +117,6 @@ fn a_project_that_is_gone_comes_back() {
     // Also from below it.
     std::fs::remove_dir_all(world.tree.parent().unwrap()).unwrap();
     std::fs::create_dir(world.tree.parent().unwrap()).unwrap();
-    world.manager().restore(&world.path("src/a"), &text("1"), &Choice::default()).unwrap();
+    world.manager().restore(&world.path("src/a"), &text("1"), &CheckpointChoice::default()).unwrap();
     assert_eq!(world.read("src/a"), "1");
 }

@@ -147,7 +147,7 @@ fn a_damaged_history_gives_back_the_same_checkpoints() {
     }
     world
         .manager()
-        .restore(&world.tree, &text(first.id.as_str()), &nono_checkpoint::Choice::default())
+        .restore(&world.tree, &text(first.id.as_str()), &nono_checkpoint::CheckpointChoice::default())
         .unwrap();
     assert_eq!(world.read("a"), "1");
 }
@@ -192,7 +192,7 @@ fn a_store_that_lost_something_serves_the_rest() {
     let list = world.manager().list(&world.tree).unwrap();
     let ids: Vec<_> = list.iter().map(|line| &line.id).collect();
     assert_eq!(ids, [&second.id, &first.id]);
-    let choice = nono_checkpoint::Choice::default();
+    let choice = nono_checkpoint::CheckpointChoice::default();
     world.sh("echo 3 > a; rm -r b d");
     let lost = world.manager().restore(&world.tree, &text(second.id.as_str()), &choice);
     assert!(lost.as_ref().map_or(true, |outcome| !outcome.failed.is_empty()), "there is damage: {lost:?}");

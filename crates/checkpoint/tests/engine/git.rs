@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::{CheckpointError, Choice};
+use nono_checkpoint::{CheckpointChoice, CheckpointError};
 
 use crate::common::{World, kept, sh, taken, text};
 
@@ -42,15 +42,19 @@ fn a_repository_that_is_there_is_not_written_to() {
     world.manager().undo(&world.tree).unwrap();
     assert_eq!(state(&world.path(".git")), before);
     // Asked for, it goes back with the rest.
-    world.restore_with("1", &Choice { with_git: true, ..Choice::default() });
+    world.restore_with("1", &CheckpointChoice { with_git: true, ..CheckpointChoice::default() });
     world.sh("test $(git rev-list --count HEAD) = 1; ! git rev-parse -q --verify x; git diff --quiet HEAD");
     // Named alone it is told that it stays.
     world.sh("git branch y");
-    let named = Choice { paths: vec![world.path(".git")], ..Choice::default() };
+    let named = CheckpointChoice { paths: vec![world.path(".git")], ..CheckpointChoice::default() };
     assert_eq!(kept(&world.restore_with("1", &named)), [world.path(".git")]);
     // A part of it is never written.
     for with_git in [false, true] {
-        let part = Choice { paths: vec![world.path(".git/refs")], with_git, ..Choice::default() };
+        let part = CheckpointChoice {
+            paths: vec![world.path(".git/refs")],
+            with_git,
+            ..CheckpointChoice::default()
+        };
         let refused = world.manager().restore(&world.tree, &text("1"), &part).unwrap_err();
         assert!(matches!(refused, CheckpointError::PartOfRepository { .. }), "{refused}");
     }
@@ -114,7 +118,7 @@ fn submodules_worktrees_and_repositories_without_commits() {
     let mut manager = world.manager();
     taken(manager.create(&empty, "r", &nono_checkpoint::Origin::default()));
     sh(&empty, "rm -rf untracked .git");
-    manager.restore(&empty, &crate::common::text("1"), &Choice::default()).unwrap();
+    manager.restore(&empty, &crate::common::text("1"), &CheckpointChoice::default()).unwrap();
     sh(&empty, "test -e untracked; git status >/dev/null");
 }
 

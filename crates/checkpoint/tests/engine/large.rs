@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono_checkpoint::{Choice, Config, Ensured, Origin};
+use nono_checkpoint::{CheckpointChoice, Config, Ensured, Origin};
 use nono_snapshot::Cause;
 
 use crate::common::{World, kept, text};
@@ -47,8 +47,10 @@ fn large_files_are_named_and_not_touched() {
         world.write("made", vec![8; size + 1]);
         world.write("fits", "2");
         world.manager_with(&config()).agent_left(&world.tree, &origin).unwrap();
-        let outcome =
-            world.manager_with(&config()).restore(&world.tree, &text("1"), &Choice::default()).unwrap();
+        let outcome = world
+            .manager_with(&config())
+            .restore(&world.tree, &text("1"), &CheckpointChoice::default())
+            .unwrap();
         assert_eq!(std::fs::metadata(world.path("fits")).unwrap().len(), size as u64);
         assert_eq!(world.read("large"), "short now", "what the checkpoint does not hold is not touched");
         // What was made since goes, with its bytes stored first.

@@ -1,6 +1,6 @@
 //! What agents are told.
 
-use nono_checkpoint::Choice;
+use nono_checkpoint::CheckpointChoice;
 
 use crate::common::{World, origin, taken, text};
 
@@ -24,7 +24,7 @@ fn an_agent_hears_once_what_is_gone() {
     assert!(manager.take_notes("claude-code", "s2").unwrap().is_empty());
     // They are gone already: going back further takes nothing more.
     world.write("a", "3");
-    assert!(world.restore_with("2", &Choice::default()).turns_undone.is_empty());
+    assert!(world.restore_with("2", &CheckpointChoice::default()).turns_undone.is_empty());
     // It was told that they are gone, so it is told that they are back.
     world.write("a", "1");
     let manager = world.manager();
@@ -45,7 +45,7 @@ fn an_undo_brings_the_turns_back() {
     let notes = world.manager().take_notes("claude-code", "s1").unwrap();
     assert!(notes.len() == 1 && notes[0].came_back && notes[0].turns_undone == ["t1"], "{notes:?}");
     // One file is no turn, but the agent has to know.
-    let choice = Choice { paths: vec![world.path("a")], ..Choice::default() };
+    let choice = CheckpointChoice { paths: vec![world.path("a")], ..CheckpointChoice::default() };
     let outcome = world.manager().restore(&world.tree, &text("1"), &choice).unwrap();
     assert!(outcome.turns_undone.is_empty());
     let notes = world.manager().take_notes("claude-code", "s1").unwrap();

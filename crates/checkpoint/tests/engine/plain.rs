@@ -1,6 +1,6 @@
 //! The plain path.
 
-use nono_checkpoint::{Choice, Config, Ensured, Origin, Skip, Stats, Target};
+use nono_checkpoint::{CheckpointChoice, CheckpointTarget, Config, Ensured, Origin, Skip, Stats};
 
 use crate::common::{World, origin, skipped, taken, text};
 
@@ -22,7 +22,7 @@ fn taken_listed_compared_restored_undone() {
     assert_eq!(compared.stats, of(2, 2, 1));
     assert_eq!(compared.manager.diff(&compared.from, &compared.to).unwrap(), compared.changes);
     compared.close().unwrap();
-    let plan = world.manager().plan(&world.tree, &text("2"), &Choice::default()).unwrap();
+    let plan = world.manager().plan(&world.tree, &text("2"), &CheckpointChoice::default()).unwrap();
     assert_eq!((plan.changes.len(), plan.cannot_tell_conflicts), (2, true));
     let outcome = world.restore(first.id.short());
     assert_eq!((world.read("a").as_str(), world.exists("new")), ("one\n", false));
@@ -60,9 +60,11 @@ fn once_in_a_turn_and_never_without_a_change() {
         Skip::ThisTurn(second.id.clone())
     );
     // The turn whose checkpoint was not needed leads to the one that shows the same.
-    let found = manager.find(&world.tree, &Target::Turn("t3".to_owned())).unwrap();
+    let found = manager.find(&world.tree, &CheckpointTarget::Turn("t3".to_owned())).unwrap();
     assert_eq!(found.id, second.id);
-    let outcome = manager.restore(&world.tree, &Target::Turn("t2".to_owned()), &Choice::default()).unwrap();
+    let outcome = manager
+        .restore(&world.tree, &CheckpointTarget::Turn("t2".to_owned()), &CheckpointChoice::default())
+        .unwrap();
     assert_eq!(outcome.turns_undone, ["t2", "t3"]);
     assert_eq!(world.read("a"), "2");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nono_checkpoint::history::TurnLink;
-use nono_checkpoint::{ChangedBy, Choice, Conflicts, Origin, Outcome, WorkedTurn};
+use nono_checkpoint::{ChangedBy, CheckpointChoice, Conflicts, Origin, ProjectOutcome, WorkedTurn};
 
 use crate::common::{World, origin};
 
@@ -15,11 +15,11 @@ fn find(world: &World, turn: &str) -> TurnLink {
     world.manager().find_turn(&world.tree, turn).unwrap()
 }
 
-fn undo(world: &World, turn: &str) -> Outcome {
-    undo_with(world, turn, &Choice::default())
+fn undo(world: &World, turn: &str) -> ProjectOutcome {
+    undo_with(world, turn, &CheckpointChoice::default())
 }
 
-fn undo_with(world: &World, turn: &str, choice: &Choice) -> Outcome {
+fn undo_with(world: &World, turn: &str, choice: &CheckpointChoice) -> ProjectOutcome {
     let link = find(world, turn);
     let plan = world.manager().plan_turn(&world.tree, &link, choice).unwrap();
     let outcome = world.manager().undo_turn(&world.tree, &link, choice).unwrap();
@@ -31,7 +31,7 @@ fn undo_with(world: &World, turn: &str, choice: &Choice) -> Outcome {
     outcome
 }
 
-fn kept(world: &World, outcome: &Outcome) -> Vec<String> {
+fn kept(world: &World, outcome: &ProjectOutcome) -> Vec<String> {
     let below = |path: &PathBuf| path.strip_prefix(&world.tree).unwrap().to_string_lossy().into_owned();
     outcome.kept.iter().map(|kept| below(&kept.path)).collect()
 }
@@ -123,7 +123,7 @@ fn later_work_in_the_same_file_is_merged_or_kept() {
         ("3\n", &["line".to_owned()][..])
     );
     // By force the file is as it was before the turn, and what came later is gone with it.
-    let force = Choice { conflicts: Conflicts::Force, ..Choice::default() };
+    let force = CheckpointChoice { conflicts: Conflicts::Force, ..CheckpointChoice::default() };
     undo_with(&world, "t1", &force);
     assert_eq!(world.read("line"), "1\n");
 }
@@ -182,7 +182,11 @@ fn a_part_of_a_turn_is_taken_back() {
         world.write("a", "2\n");
         world.write("dir/b", "2\n");
     });
-    undo_with(&world, "t1", &Choice { paths: vec![world.path("dir")], ..Choice::default() });
+    undo_with(
+        &world,
+        "t1",
+        &CheckpointChoice { paths: vec![world.path("dir")], ..CheckpointChoice::default() },
+    );
     assert_eq!((world.read("a").as_str(), world.read("dir/b").as_str()), ("2\n", "1\n"));
     assert!(!find(&world, "t1").undone, "not all of it is");
 }

@@ -145,7 +145,7 @@ fn an_orphan_goes_and_a_disk_that_is_away_does_not() {
     // By itself not at once: it may have been a mistake, and this is the way back.
     assert!(manager.auto_prune().unwrap().unwrap().projects_removed.is_empty());
     let found = manager.list(&world.tree).unwrap();
-    manager.restore(&world.tree, &text("1"), &nono_checkpoint::Choice::default()).unwrap();
+    manager.restore(&world.tree, &text("1"), &nono_checkpoint::CheckpointChoice::default()).unwrap();
     assert_eq!((found.len(), world.read("file").as_str()), (2, "1"));
     std::fs::remove_dir_all(&world.tree).unwrap();
     let plan = manager.prune(&retention(), true).unwrap();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::{CheckpointManager, Choice, Config, Conflicts, Origin, Retention};
+use nono_checkpoint::{CheckpointChoice, CheckpointManager, Config, Conflicts, Origin, Retention};
 
 use crate::common::{World, taken, text};
 
@@ -35,7 +35,11 @@ fn two(world: &World, manager: &mut CheckpointManager) -> PathBuf {
         fs::write(dir.join("file"), "three").unwrap();
     }
     manager
-        .restore(&world.tree, &text("1"), &Choice { conflicts: Conflicts::Force, ..Choice::default() })
+        .restore(
+            &world.tree,
+            &text("1"),
+            &CheckpointChoice { conflicts: Conflicts::Force, ..CheckpointChoice::default() },
+        )
         .unwrap();
     other
 }
@@ -61,7 +65,7 @@ fn a_damaged_file_stops_neither_its_project_nor_others() {
             create(&mut manager, &world.tree, "four");
             let list = manager.list(&world.tree).unwrap();
             assert_eq!(list.len(), 3, "{when}: {list:?}");
-            let choice = Choice { conflicts: Conflicts::Force, ..Choice::default() };
+            let choice = CheckpointChoice { conflicts: Conflicts::Force, ..CheckpointChoice::default() };
             manager.restore(&world.tree, &text("3"), &choice).unwrap();
             assert_eq!(fs::read_to_string(world.tree.join("file")).unwrap(), "one", "{when}");
             let verified = manager.verify(None).unwrap();
@@ -108,7 +112,7 @@ fn a_lost_manifest_is_one_lost_checkpoint() {
     assert_eq!(verified.lost[0].checkpoint.reason, "two");
     fs::write(world.tree.join("file"), "four").unwrap();
     create(&mut manager, &world.tree, "four");
-    let choice = Choice { conflicts: Conflicts::Force, ..Choice::default() };
+    let choice = CheckpointChoice { conflicts: Conflicts::Force, ..CheckpointChoice::default() };
     assert!(manager.restore(&world.tree, &text("2"), &choice).is_err());
     manager.restore(&world.tree, &text("3"), &choice).unwrap();
     assert_eq!(fs::read_to_string(world.tree.join("file")).unwrap(), "one");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nono_checkpoint::{CheckpointError, Origin, Target};
+use nono_checkpoint::{CheckpointError, CheckpointTarget, Origin};
 use nono_snapshot::{CaptureError, Observer, SnapshotError};
 
 use crate::common::{World, noise, taken, text};
@@ -166,5 +166,5 @@ fn turns_that_nobody_named_are_told_apart() {
     assert_ne!(manager.begin_turn().unwrap(), first);
     let other = taken(manager.ensure_checkpoint(&world.tree, "x", &Origin::default()));
     assert_ne!(one.id, other.id);
-    assert_eq!(manager.find(&world.tree, &Target::Turn(first)).unwrap().id, one.id);
+    assert_eq!(manager.find(&world.tree, &CheckpointTarget::Turn(first)).unwrap().id, one.id);
 }

@@ -6,7 +6,7 @@ mod audit;
 mod auditing;
 mod checkpoints;
 mod control;
-mod here;
+mod directory;
 mod hook;
 mod hooks;
 mod learn;
@@ -35,7 +35,7 @@ pub(crate) use checkpoints::{
     ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
 };
 pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
-pub(crate) use here::{CatArgs, DiffHereArgs, LogArgs, StatusHereArgs, TurnsArgs};
+pub(crate) use directory::{CatArgs, DiffHereArgs, LogArgs, StatusHereArgs, TurnsArgs};
 pub(crate) use hook::HookArgs;
 pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
 pub(crate) use learn::LearnArgs;

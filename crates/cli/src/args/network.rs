@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use nono::network::{CredentialRequest, Networking, Settings, UpstreamProxy};
+use nono::network::{CredentialRequest, NetworkSettings, Networking, UpstreamProxy};
 use nono::session::Host;
 
 use crate::commands::proxy;
@@ -49,7 +49,7 @@ impl NetworkArgs {
         let credentials = self.credential.iter().map(read).collect::<Result<_, _>>();
         let credentials = credentials.map_err(|error| Failure::credential(&error))?;
         let upstream = self.upstream(host)?;
-        let settings = Settings::load(&host.context.state_dir.join("config.toml"));
+        let settings = NetworkSettings::load(&host.context.state_dir.join("config.toml"));
         let settings = settings.map_err(|error| Failure::new(error.to_string()))?;
         let mut networking =
             Networking::new(credentials, upstream, &settings).map_err(|error| Failure::credential(&error))?;

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nono::ResolvedPolicy;
-use nono::agents::{self, Agent, Service, Start};
+use nono::agents::{self, Agent, AgentLaunch, Service};
 use nono::diagnostic::{escape, shown};
 use nono::hooks::agents::Agent as Hooked;
-use nono::hooks::install::{self, State};
+use nono::hooks::install::{self, HookState};
 use nono::session::{self, Host, SessionError};
 
 use super::project_profile::Asks;
@@ -60,7 +60,7 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
 /// Equivalent `nono run` command line.
 fn words(
     agent: &Agent,
-    start: &Start,
+    start: &AgentLaunch,
     installation: Option<PathBuf>,
     arguments: Vec<OsString>,
 ) -> Vec<OsString> {
@@ -92,7 +92,7 @@ fn words(
 }
 
 /// Shows what the agent is granted, its hooks included, and asks once.
-fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<(), Failure> {
+fn agree(agent: &Agent, mut lines: Vec<StatusLine>, host: &Host, yes: bool) -> Result<(), Failure> {
     let hooked: Option<Hooked> = agent.name.parse().ok();
     let hooks = hooked.map(|hooked| plan_hooks(hooked, host)).transpose()?.flatten();
     if hooks.is_some() {
@@ -126,19 +126,25 @@ fn agree(agent: &Agent, mut lines: Vec<Line>, host: &Host, yes: bool) -> Result<
 }
 
 /// Plan to install the agent's hooks; none if they are installed.
-fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::Plan>, Failure> {
+fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::InstallPlan>, Failure> {
     let request = hooks::for_user(agent, host)?;
     let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
-    if status.state == State::Installed {
+    if status.state == HookState::Installed {
         return Ok(None);
     }
     install::plan_install(&request).map(Some).map_err(|error| hooks::failure(&error))
 }
 
 /// Label and text of a line.
-type Line = (&'static str, String);
+type StatusLine = (&'static str, String);
 
-fn lines(agent: &Agent, start: &Start, policy: &ResolvedPolicy, state: &[PathBuf], host: &Host) -> Vec<Line> {
+fn lines(
+    agent: &Agent,
+    start: &AgentLaunch,
+    policy: &ResolvedPolicy,
+    state: &[PathBuf],
+    host: &Host,
+) -> Vec<StatusLine> {
     let home = host.context.home.as_deref();
     let state: Vec<String> = state.iter().map(|dir| below_home(dir, home)).collect();
     let mut lines = vec![

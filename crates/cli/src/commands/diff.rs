@@ -5,7 +5,7 @@ use nono::diagnostic::escape;
 use nono::rollback::{RollbackError, Status};
 
 use super::checkpoints;
-use super::rollback::{Choice, Place, brief, place, present};
+use super::rollback::{SessionChoice, SessionContext, brief, place, present};
 use crate::age::ago;
 use crate::args::{
     CheckpointArg, CheckpointsArgs, CheckpointsCommand, DiffArgs, DiffHereArgs, LookArgs, ProjectArg,
@@ -25,7 +25,7 @@ pub(crate) fn diff(args: DiffHereArgs) -> Result<u8, Failure> {
         Ok(entry) => {
             message::line(&format!("changes of session {}", brief(&entry)));
             let session = place.catalogue.open(entry)?;
-            of_session(Choice { session, paths: args.paths.clone() }, &args, &place)
+            of_session(SessionChoice { session, paths: args.paths.clone() }, &args, &place)
         }
         Err(none @ RollbackError::NoSessionHere { .. }) => match checkpoints::newest_here()? {
             Some(newest) => {
@@ -38,7 +38,7 @@ pub(crate) fn diff(args: DiffHereArgs) -> Result<u8, Failure> {
     }
 }
 
-fn of_session(choice: Choice, args: &DiffHereArgs, place: &Place) -> Result<u8, Failure> {
+fn of_session(choice: SessionChoice, args: &DiffHereArgs, place: &SessionContext) -> Result<u8, Failure> {
     let DiffHereArgs { stat, side_by_side, full, json, .. } = *args;
     let look = LookArgs {
         diff: json || !stat,

@@ -6,7 +6,7 @@ use std::path::Path;
 use nono::diagnostic::{escape, shown};
 use nono::session::{self, Host};
 use nono::{
-    ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, Note, PathKind, ResolvedPolicy, RunRequest,
+    ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, PathKind, PolicyNote, ResolvedPolicy, RunRequest,
 };
 
 use super::links;
@@ -137,16 +137,16 @@ fn limits(limits: &Limits) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn note_words(note: &Note) -> Option<String> {
+fn note_words(note: &PolicyNote) -> Option<String> {
     match note {
         // Not worth a note: every machine lacks some of them.
-        Note::Skipped { .. } => None,
-        Note::Carved { path, because } => Some(format!(
+        PolicyNote::Skipped { .. } => None,
+        PolicyNote::Carved { path, because } => Some(format!(
             "nothing new can be created directly in {}, because of {}",
             shown(path),
             shown(because)
         )),
-        Note::HardLinks { path, links } => {
+        PolicyNote::HardLinks { path, links } => {
             Some(format!("{} has {links} names; only this one is closed", shown(path)))
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nono::hooks::agents::Agent;
 use nono::hooks::declined;
-use nono::hooks::install::{self, State};
+use nono::hooks::install::{self, HookState};
 use nono::session::{self, Host};
 use nono::{HookInstall, RunRequest};
 
@@ -49,7 +49,7 @@ fn runs(agent: Agent, command: &[OsString]) -> bool {
 fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
     let request = hooks::for_user(agent, host)?;
     let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
-    if status.state == State::Installed {
+    if status.state == HookState::Installed {
         return Ok(());
     }
     let (title, name) = (agent.title(), agent.name());

@@ -17,7 +17,7 @@ use nono::hooks::agents;
 use nono::hooks::backend::{Backend, Local, Remote, Trouble};
 use nono::hooks::denial::Sandbox;
 use nono::hooks::run::{self, Context, Handled};
-use nono::hooks::{Event, Reply, Told, slash};
+use nono::hooks::{HookEvent, HookPayload, HookReply, slash_command};
 use nono::{SandboxState, state_dir};
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn say(answer: &str) {
 
 /// Installs a panic hook that answers and exits; it runs before the release build aborts.
 fn survive_panics(agent: &str, event: &str) {
-    let reply = Reply::message("nono: the hook failed; this call has no checkpoint");
+    let reply = HookReply::message("nono: the hook failed; this call has no checkpoint");
     let last_words = agents::answer(agent, event, &reply);
     let main = thread::current().id();
     panic::set_hook(Box::new(move |_| {
@@ -73,7 +73,8 @@ fn answer(agent: &str, event: &str) -> Handled {
     let (mut backend, context) = match surroundings() {
         Ok(surroundings) => surroundings,
         Err(trouble) => {
-            let reply = Reply::message(format!("nono: checkpoints: {}", nono::diagnostic::escape(&trouble)));
+            let reply =
+                HookReply::message(format!("nono: checkpoints: {}", nono::diagnostic::escape(&trouble)));
             return Handled { reply, ..Handled::default() };
         }
     };
@@ -91,10 +92,10 @@ fn answer(agent: &str, event: &str) -> Handled {
 }
 
 /// Answers `/rollback` directly where the agent lets a hook answer, without its model.
-fn rollback(told: &Told, agent: &str, event: &str) -> Option<Reply> {
-    let Event::Prompt { text } = &told.event else { return None };
-    let typed = slash::of_prompt(text).filter(|_| agents::answers_itself(agent, event))?;
-    Some(Reply { answer: Some(super::hooks::rollback_said(typed)), ..Reply::default() })
+fn rollback(told: &HookPayload, agent: &str, event: &str) -> Option<HookReply> {
+    let HookEvent::Prompt { text } = &told.event else { return None };
+    let typed = slash_command::of_prompt(text).filter(|_| agents::answers_itself(agent, event))?;
+    Some(HookReply { answer: Some(super::hooks::rollback_said(typed)), ..HookReply::default() })
 }
 
 fn read_payload() -> Result<Value, Trouble> {
@@ -138,8 +139,8 @@ pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
 }
 
 /// The sandbox around this process, for events after which the agent is informed about it.
-fn sandbox(told: &Told, agent: &str) -> Option<Sandbox> {
-    if !matches!(told.event, Event::SessionStart | Event::AfterTool { .. }) {
+fn sandbox(told: &HookPayload, agent: &str) -> Option<Sandbox> {
+    if !matches!(told.event, HookEvent::SessionStart | HookEvent::AfterTool { .. }) {
         return None;
     }
     // Without a readable description nothing is explained; denials stay denials.

@@ -5,8 +5,10 @@ use std::process::{Command, Stdio};
 
 use nono::diagnostic::{escape, shown};
 use nono::hooks::agents::Agent;
-use nono::hooks::install::{self, Applied, Change, InstallError, Plan, Request, Scope, Status};
-use nono::hooks::{json, slash};
+use nono::hooks::install::{
+    self, AgentStatus, Applied, FileEdit, InstallError, InstallPlan, InstallRequest, Scope,
+};
+use nono::hooks::{json, slash_command};
 use nono::session::Host;
 
 use crate::args::{ConsentArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
@@ -26,10 +28,10 @@ pub(crate) fn hooks(command: &HooksCommand) -> Result<u8, Failure> {
     }
 }
 
-fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failure> {
+fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<InstallRequest, Failure> {
     let context = &host.context;
     let binary = context.binary.clone();
-    Ok(Request {
+    Ok(InstallRequest {
         agent,
         scope: match scope.scope {
             ScopeKind::User => Scope::User,
@@ -43,7 +45,7 @@ fn request(agent: Agent, scope: ScopeArgs, host: &Host) -> Result<Request, Failu
 }
 
 /// Request for the user's own settings.
-pub(super) fn for_user(agent: Agent, host: &Host) -> Result<Request, Failure> {
+pub(super) fn for_user(agent: Agent, host: &Host) -> Result<InstallRequest, Failure> {
     request(agent, ScopeArgs { scope: ScopeKind::User }, host)
 }
 
@@ -58,7 +60,7 @@ pub(super) fn failure(error: &InstallError) -> Failure {
 fn change(
     args: &HooksChangeArgs,
     verb: &str,
-    plan: impl Fn(&Request) -> Result<Plan, InstallError>,
+    plan: impl Fn(&InstallRequest) -> Result<InstallPlan, InstallError>,
 ) -> Result<u8, Failure> {
     let request = request(args.agent, args.scope, &host(None)?)?;
     let plan = plan(&request).map_err(|error| failure(&error))?;
@@ -82,7 +84,12 @@ fn change(
 }
 
 /// Prints the plan or the result.
-fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs) -> Result<u8, Failure> {
+fn tell(
+    plan: &InstallPlan,
+    verb: &str,
+    applied: Option<&Applied>,
+    consent: ConsentArgs,
+) -> Result<u8, Failure> {
     if consent.json {
         message::answer_json(&json::plan(plan, applied))?;
         return Ok(0);
@@ -103,7 +110,7 @@ fn tell(plan: &Plan, verb: &str, applied: Option<&Applied>, consent: ConsentArgs
 }
 
 /// Prints what was written.
-pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
+pub(super) fn written(plan: &InstallPlan, verb: &str, applied: &Applied) {
     for backup in &applied.backups {
         message::line(&format!("kept a copy: {}", shown(backup)));
     }
@@ -111,7 +118,7 @@ pub(super) fn written(plan: &Plan, verb: &str, applied: &Applied) {
     message::line(&format!("the hooks of {} {done}", plan.agent.title()));
 }
 
-pub(super) fn text(plan: &Plan, verb: &str) -> String {
+pub(super) fn text(plan: &InstallPlan, verb: &str) -> String {
     let mut lines = vec![format!("To {verb} the hooks of {}:", plan.agent.title())];
     lines.extend(plan.changes.iter().map(|change| {
         let place = change.leads_to.as_ref().map(|place| format!(" -> {}", shown(place)));
@@ -121,7 +128,7 @@ pub(super) fn text(plan: &Plan, verb: &str) -> String {
     lines.join("\n")
 }
 
-fn describe(change: &Change) -> &'static str {
+fn describe(change: &FileEdit) -> &'static str {
     use nono::hooks::install::Purpose;
     match change.purpose {
         Purpose::Hooks => "the hooks",
@@ -147,12 +154,12 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
     } else {
         message::answer(&all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
     }
-    let is_broken = all.iter().any(|status| matches!(status.state, install::State::Broken { .. }));
+    let is_broken = all.iter().any(|status| matches!(status.state, install::HookState::Broken { .. }));
     Ok(if is_broken { NOT_DONE } else { 0 })
 }
 
 /// Status of every agent in the user's and the project's settings, and problems reading them.
-pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
+pub(super) fn everywhere(host: &Host) -> (Vec<AgentStatus>, Vec<String>) {
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for scope in [ScopeKind::User, ScopeKind::Project] {
         for agent in Agent::all() {
@@ -168,7 +175,7 @@ pub(super) fn everywhere(host: &Host) -> (Vec<Status>, Vec<String>) {
     (all, problems)
 }
 
-fn status_line(status: &Status) -> String {
+fn status_line(status: &AgentStatus) -> String {
     let first = format!("{:<12} {:<14} {}", status.agent.name(), status.state.name(), shown(&status.file));
     let binary = status.binary.as_ref().map(|(binary, _)| format!("calls {}", shown(binary)));
     let below = binary.into_iter().chain(status.state.why().map(escape));
@@ -188,11 +195,11 @@ fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
 
 /// Output of `/rollback` with these arguments.
 pub(super) fn rollback_said(typed: &str) -> String {
-    let said = match slash::arguments(typed) {
+    let said = match slash_command::arguments(typed) {
         Ok(arguments) => run_self(&arguments),
         Err(why) => why,
     };
-    slash::in_its_words(said.trim_end())
+    slash_command::in_its_words(said.trim_end())
 }
 
 fn run_self(arguments: &[String]) -> String {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use nono::diagnostic::{attempt_words, escape, quote_all, shown, words};
 use nono::learn::{Places, Proposal, propose};
 use nono::session::{self, Asking, Host, Learning, RunObserver, SessionReport, SessionRequest};
-use nono::{Attempt, ExecStrategy, HostFacts, ProfileStore};
+use nono::{DeniedAttempt, ExecStrategy, HostFacts, ProfileStore};
 
-use super::{dry_run, links, profile, run, tracked};
+use super::{dry_run, links, profile, rollback_notices, run};
 use crate::args::{LearnArgs, here};
 use crate::failure::Failure;
 use crate::host::host;
@@ -58,13 +58,13 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     if allow_all && !common.silent {
         warn(common.tracking.rollback());
     }
-    let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(&common));
+    let told: Arc<dyn RunObserver> = Arc::new(rollback_notices::TerminalObserver::new(&common));
     let mut report = session::run(session, &told)?;
     let code = run::conclude(&report, None, &common);
     let lesson = Lesson { host: &host, name: save.as_deref(), program: &program, allow_all };
     lesson.tell(&report, common.silent, common.verbose)?;
     if let Some(rollback) = report.rollback.take() {
-        tracked::conclude(rollback, &host, &common);
+        rollback_notices::conclude(rollback, &host, &common);
     }
     run::end_by_interrupt(&report);
     Ok(code)
@@ -193,7 +193,7 @@ impl Summary<'_> {
             left_out.iter().map(|path| format!("{}: its name cannot be written in a profile", shown(path))),
         );
         let sockets = self.report.findings.denials.iter().filter(|denial| !denial.probe);
-        lines.extend(sockets.filter(|denial| matches!(denial.attempt, Attempt::Socket { .. })).map(
+        lines.extend(sockets.filter(|denial| matches!(denial.attempt, DeniedAttempt::Socket { .. })).map(
             |denial| format!("{}; it needs {}", attempt_words(&denial.attempt), quote_all(&denial.flags)),
         ));
         lines

@@ -1,20 +1,20 @@
 //! Commands, one file each, and their dispatch.
 
 mod agent;
+mod approval_notices;
 mod audit;
 mod checkpoints;
-mod consent;
+mod confirm;
 mod control;
 mod diff;
-mod differences;
+mod diff_output;
 mod dry_run;
 mod file_log;
 mod first_use;
 mod generate;
-mod granted;
 pub(crate) mod hook;
 mod hooks;
-mod killed;
+mod interrupted;
 mod learn;
 mod links;
 mod mcp;
@@ -25,13 +25,13 @@ mod project_profile;
 pub(crate) mod proxy;
 mod request;
 mod rollback;
+pub(crate) mod rollback_notices;
 mod run;
 mod setup;
+mod silent_hooks;
 mod status;
-pub(crate) mod tracked;
 mod turns;
 mod undo;
-mod unheard;
 pub(crate) mod upkeep;
 pub(crate) mod webhook;
 mod why;
@@ -42,7 +42,7 @@ use crate::failure::Failure;
 
 pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
     if is_about_the_project(&command) {
-        killed::end_here()?;
+        interrupted::end_here()?;
     }
     match command {
         Command::Run(args) => run::run(*args),

@@ -8,7 +8,7 @@ use nono::snapshot::restore::Skipped;
 use serde_json::Value;
 
 use super::rollback::text::{self, Below, Length};
-use super::{consent, upkeep};
+use super::{confirm, upkeep};
 use crate::args::ConsentArgs;
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
@@ -98,7 +98,7 @@ fn perform_unless(
     consent: ConsentArgs,
     is_done: impl Fn(&Plan) -> bool,
 ) -> Result<Performed, Failure> {
-    let asks = consent::asks(consent, consent::DO)?;
+    let asks = confirm::asks(consent, confirm::DO)?;
     let completed = match task.complete_first()? {
         Completion::Ended(code) => return Ok(Performed::Done(code)),
         Completion::Complete(code) => Performed::Done(code),

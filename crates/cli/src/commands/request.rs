@@ -9,7 +9,7 @@ use std::process::Command;
 
 use nono::AccessMode;
 use nono::diagnostic::{escape, shown};
-use nono::request::{self, Answer, Wait};
+use nono::request::{self, FileRequestAnswer, Wait};
 use serde_json::{Value, json};
 
 use crate::args::{RequestArgs, here};
@@ -31,19 +31,19 @@ pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
         args.wanted().ok_or_else(|| Failure::usage("request needs --read, --write or --allow"))?;
     let path = here()?.join(path);
     let answer = request::ask_for(&socket, &path, access, args.reason.as_deref(), Wait::default())?;
-    let granted = !matches!(answer, Answer::Denied { .. });
+    let granted = !matches!(answer, FileRequestAnswer::Denied { .. });
     if args.json {
         message::answer_json(&value(&path, access, &answer))?;
         return Ok(if granted { 0 } else { NOT_DONE });
     }
     match answer {
-        Answer::Denied { by, reason } => {
+        FileRequestAnswer::Denied { by, reason } => {
             let by = by.map_or_else(String::new, |by| format!(" by {}", escape(&by)));
             message::line(&format!("denied{by}: {access} {}: {}", shown(&path), escape(&reason)));
             Ok(NOT_DONE)
         }
-        Answer::Granted { fd, .. } => hand_over(args, fd, &path, access),
-        Answer::AlreadyOpen => hand_over(args, request::open(&path, access)?, &path, access),
+        FileRequestAnswer::Granted { fd, .. } => hand_over(args, fd, &path, access),
+        FileRequestAnswer::AlreadyOpen => hand_over(args, request::open(&path, access)?, &path, access),
     }
 }
 
@@ -69,11 +69,11 @@ fn hand_over(args: &RequestArgs, fd: OwnedFd, path: &Path, access: AccessMode) -
     Ok(0)
 }
 
-fn value(path: &Path, access: AccessMode, answer: &Answer) -> Value {
+fn value(path: &Path, access: AccessMode, answer: &FileRequestAnswer) -> Value {
     let (granted, already_open, by, reason) = match answer {
-        Answer::Granted { by, .. } => (true, false, Some(by), None),
-        Answer::AlreadyOpen => (true, true, None, None),
-        Answer::Denied { by, reason } => (false, false, by.as_ref(), Some(reason)),
+        FileRequestAnswer::Granted { by, .. } => (true, false, Some(by), None),
+        FileRequestAnswer::AlreadyOpen => (true, true, None, None),
+        FileRequestAnswer::Denied { by, reason } => (false, false, by.as_ref(), Some(reason)),
     };
     json!({
         "path": nono::rollback::changes::JsonText(path.as_os_str().as_encoded_bytes()),

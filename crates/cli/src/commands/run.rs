@@ -16,12 +16,12 @@ use nono::{
 };
 
 use super::project_profile::{self, Asks};
-use super::{dry_run, first_use, granted, links, open_url, tracked, unheard, upkeep};
+use super::{approval_notices, dry_run, first_use, links, open_url, rollback_notices, silent_hooks, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
-use crate::{ask, asking};
+use crate::{approver, prompt};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
     run_as(args, std::env::args_os().collect(), Asks::Now)
@@ -94,16 +94,16 @@ fn execute(
     if session.strategy == ExecStrategy::Direct {
         return Err(session::replace(session).into());
     }
-    let told: Arc<dyn RunObserver> = Arc::new(tracked::Told::new(common));
+    let told: Arc<dyn RunObserver> = Arc::new(rollback_notices::TerminalObserver::new(common));
     let mut report = session::run(session, &told)?;
     let code = conclude(&report, diagnostics, common);
-    if let Some(line) = unheard::line(&report, &host).filter(|_| !common.silent) {
+    if let Some(line) = silent_hooks::line(&report, &host).filter(|_| !common.silent) {
         message::line(&line);
     }
-    ask::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
+    prompt::save(host.profile_dir.as_deref(), used.as_ref(), &report.mediation.expansions);
     if let Some(rollback) = report.rollback.take() {
         upkeep::after_command();
-        tracked::conclude(rollback, &host, common);
+        rollback_notices::conclude(rollback, &host, common);
     }
     end_by_interrupt(&report);
     Ok(code)
@@ -160,7 +160,7 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
         // A profile may turn asking on.
         return Ok(Asking {
             wanted: None,
-            backend: asking::available_approver(),
+            backend: approver::available_approver(),
             accept_weaker,
             urls: opener(args),
             ..Asking::default()
@@ -172,9 +172,9 @@ fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result
     }
     Ok(Asking {
         wanted,
-        backend: asking::backend(args, host, &policy)?,
+        backend: approver::backend(args, host, &policy)?,
         accept_weaker,
-        own: asking::files(args)?,
+        own: approver::files(args)?,
         urls: opener(args),
         off_terminal: false,
     })
@@ -342,7 +342,7 @@ pub(super) fn conclude(
     let asked = if common.silent || is_json(report, diagnostics) {
         Vec::new()
     } else {
-        granted::lines(report, common.verbose).into_iter().chain(lost_network(report)).collect()
+        approval_notices::lines(report, common.verbose).into_iter().chain(lost_network(report)).collect()
     };
     if report.findings.unfinished_line && (!silent || !asked.is_empty()) {
         message::raw_error("");

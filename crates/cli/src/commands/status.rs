@@ -8,7 +8,7 @@ use super::rollback::{place, some};
 use super::{checkpoints, hooks, project_profile};
 use crate::age::{ago, local};
 use crate::args::StatusHereArgs;
-use crate::commands::tracked::counts;
+use crate::commands::rollback_notices::counts;
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;

@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nono::audit::moment;
-use nono::checkpoints::Choice;
+use nono::checkpoints::CheckpointChoice;
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 use nono::undo::{Point, Points, UndoError, Undoing, refuse_parts};
 
-use super::checkpoints::{OfProject, Place as Projects};
+use super::checkpoints::{CheckpointContext as Projects, OfProject};
 use super::perform::{Pass, Performed, Restoration, attempt, perform};
-use super::rollback::{OfSession, Place, Task, conflicts, place, resolved};
+use super::rollback::{OfSession, SessionContext, SessionTask, conflicts, place, resolved};
 use crate::age::{ZONE, ago};
 use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
 use crate::failure::{Failure, NOT_DONE};
@@ -19,7 +19,7 @@ use crate::message;
 
 /// Sessions and checkpoints of the current directory.
 struct Both {
-    sessions: Place,
+    sessions: SessionContext,
     projects: Projects,
     dir: PathBuf,
 }
@@ -58,7 +58,7 @@ pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
     match last.point {
         Point::Session { entry, .. } => {
             let session = both.sessions.catalogue.open(*entry)?;
-            perform(OfSession { session, task: Task::TakeBack(None) }, args.consent)
+            perform(OfSession { session, task: SessionTask::TakeBack(None) }, args.consent)
         }
         Point::Checkpoint { project, .. } => {
             perform(OfProject::take_back(&mut both.projects, project), args.consent)
@@ -83,7 +83,7 @@ impl Both {
     fn undo_turn(&mut self, turn: &str, wanted: &Wanted<'_>) -> Result<u8, Failure> {
         let link = self.projects.manager.find_turn(&self.dir, turn)?;
         let (paths, conflicts) = (wanted.paths.clone(), wanted.conflicts);
-        let choice = Choice { paths, conflicts, ..Choice::default() };
+        let choice = CheckpointChoice { paths, conflicts, ..CheckpointChoice::default() };
         let task = OfProject::turn(&mut self.projects, self.dir.clone(), link, choice).within_undo();
         perform(task, wanted.consent)
     }
@@ -202,13 +202,14 @@ impl Both {
                 else {
                     return Ok(Performed::Nothing);
                 };
-                let task = OfSession { session, task: Task::Restore(choice) };
+                let task = OfSession { session, task: SessionTask::Restore(choice) };
                 let pass = if again { Pass::NothingToDo } else { Pass::Done };
                 attempted(task, wanted.consent, passes.then_some(pass))
             }
             Point::Checkpoint { project, checkpoint, again } => {
                 let paths = wanted.paths.clone();
-                let choice = Choice { paths, conflicts: wanted.conflicts, ..Choice::default() };
+                let choice =
+                    CheckpointChoice { paths, conflicts: wanted.conflicts, ..CheckpointChoice::default() };
                 let task = OfProject::restore(&mut self.projects, project, *checkpoint, choice).within_undo();
                 let pass = if again { Pass::NothingToDo } else { Pass::Done };
                 attempted(task, wanted.consent, passes.then_some(pass))

@@ -19,13 +19,13 @@ use crate::message;
 pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     let (policy, unused, doubtful) =
         if args.inside { (own_policy()?, None, Vec::new()) } else { asked_policy(args)? };
-    let Told { allowed, mut text, mut json } = match (&args.path, &args.host) {
+    let WhyAnswer { allowed, mut text, mut json } = match (&args.path, &args.host) {
         (Some(path), _) => {
             let op = operation(args.op);
             let (mut told, result) = about_path(&policy, &here()?, path, op);
             if let Some(approver) = &args.approve {
                 let host = host(args.policy.workdir.as_deref())?;
-                let asked = why_rules::Asked { path, op, result: &result };
+                let asked = why_rules::WhyQuestion { path, op, result: &result };
                 if let Some((lines, approval)) = why_rules::explain(approver, &host, &policy, &asked)? {
                     told.text = format!("{}\n{lines}", told.text);
                     told.json["approval"] = approval;
@@ -59,7 +59,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
 }
 
 /// Answer as text and as JSON.
-pub(super) struct Told {
+pub(super) struct WhyAnswer {
     pub(super) allowed: bool,
     pub(super) text: String,
     pub(super) json: Value,
@@ -71,17 +71,17 @@ pub(super) fn about_path(
     here: &std::path::Path,
     path: &std::path::Path,
     op: AccessMode,
-) -> (Told, QueryResult) {
+) -> (WhyAnswer, QueryResult) {
     let result = query_path_on(policy, &HostFacts, here, path, op);
     let (text, json) = (path_text(path, op, &result), path_json(path, op, &result));
-    (Told { allowed: result.is_allowed(), text, json }, result)
+    (WhyAnswer { allowed: result.is_allowed(), text, json }, result)
 }
 
 /// Whether a host is open.
-pub(super) fn about_host(policy: &ResolvedPolicy, name: &str, port: Option<u16>) -> Told {
+pub(super) fn about_host(policy: &ResolvedPolicy, name: &str, port: Option<u16>) -> WhyAnswer {
     let result = query_network(policy, Some(name), port);
     let (text, json) = (host_text(name, port, &result), host_json(name, port, &result));
-    Told { allowed: result.allowed, text, json }
+    WhyAnswer { allowed: result.allowed, text, json }
 }
 
 fn operation(op: Operation) -> AccessMode {

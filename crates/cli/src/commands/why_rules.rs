@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use nono::approval::PolicyFile;
-use nono::approval::rules::{Action, Rule, Ruling};
+use nono::approval::rules::{ApprovalRule, RuleAction, Ruling};
 use nono::diagnostic::{escape, shown};
 use nono::session::Host;
 use nono::{AccessMode, DeniedReason, QueryResult, ResolvedPolicy};
 use serde_json::{Value, json};
 
+use crate::approver;
 use crate::args::{Approver, here};
-use crate::asking;
 use crate::failure::Failure;
 
 /// Query: a path, the access, and the result of the base policy.
-pub(super) struct Asked<'a> {
+pub(super) struct WhyQuestion<'a> {
     pub(super) path: &'a Path,
     pub(super) op: AccessMode,
     pub(super) result: &'a QueryResult,
@@ -25,14 +25,14 @@ pub(super) fn explain(
     approver: &Approver,
     host: &Host,
     policy: &ResolvedPolicy,
-    asked: &Asked<'_>,
+    asked: &WhyQuestion<'_>,
 ) -> Result<Option<(String, Value)>, Failure> {
     let Approver::Policy(file) = approver else {
         return Err(Failure::usage(
             "why: --approve accepts only policy:FILE, since other answers are not known beforehand",
         ));
     };
-    let file = asking::policy_file(file, host, policy)?;
+    let file = approver::policy_file(file, host, policy)?;
     let QueryResult::Denied { reason, .. } = asked.result else { return Ok(None) };
     if is_final(reason) {
         let text = "asked: no one; this is closed and no answer can open it";
@@ -77,18 +77,19 @@ fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {
     lines.join("\n")
 }
 
-fn name(file: &PolicyFile, rule: &Rule) -> String {
+fn name(file: &PolicyFile, rule: &ApprovalRule) -> String {
     escape(&file.name_of(rule))
 }
 
-fn reasoned(file: &PolicyFile, rule: &Rule) -> String {
+fn reasoned(file: &PolicyFile, rule: &ApprovalRule) -> String {
     let reason = rule.reason.as_ref().map(|reason| format!(": {}", escape(reason)));
     format!("{}{}", name(file, rule), reason.unwrap_or_default())
 }
 
 fn as_json(file: &PolicyFile, ruling: &Ruling<'_>) -> Value {
-    let list =
-        |rules: &[&Rule]| rules.iter().map(|rule| rule_json(file, rule, rule.action)).collect::<Vec<_>>();
+    let list = |rules: &[&ApprovalRule]| {
+        rules.iter().map(|rule| rule_json(file, rule, rule.action)).collect::<Vec<_>>()
+    };
     json!({
         "asked": true,
         "action": action_json(ruling.action),
@@ -99,18 +100,18 @@ fn as_json(file: &PolicyFile, ruling: &Ruling<'_>) -> Value {
     })
 }
 
-fn action_json(action: Action) -> Value {
+fn action_json(action: RuleAction) -> Value {
     json!(match action {
-        Action::Allow(_) => "allow",
-        Action::Deny => "deny",
-        Action::Ask => "ask",
+        RuleAction::Allow(_) => "allow",
+        RuleAction::Deny => "deny",
+        RuleAction::Ask => "ask",
     })
 }
 
-fn rule_json(file: &PolicyFile, rule: &Rule, action: Action) -> Value {
+fn rule_json(file: &PolicyFile, rule: &ApprovalRule, action: RuleAction) -> Value {
     let scope = match action {
-        Action::Allow(scope) => Some(scope),
-        Action::Deny | Action::Ask => None,
+        RuleAction::Allow(scope) => Some(scope),
+        RuleAction::Deny | RuleAction::Ask => None,
     };
     json!({
         "name": file.name_of(rule),

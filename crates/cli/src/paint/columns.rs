@@ -1,6 +1,6 @@
 //! Two columns: old lines on the left, new ones on the right. Long lines are wrapped, never cut.
 
-use nono::rollback::{Hunk, Line, LineKind};
+use nono::rollback::{Hunk, LineKind, PatchLine};
 use unicode_width::UnicodeWidthChar;
 
 use super::{Span, Style, content, digits};
@@ -29,7 +29,7 @@ struct Layout {
 
 impl Layout {
     /// Rows of a pair of lines, as many as the longer one needs.
-    fn rows(self, old: Option<&Line>, new: Option<&Line>) -> Vec<Vec<Span>> {
+    fn rows(self, old: Option<&PatchLine>, new: Option<&PatchLine>) -> Vec<Vec<Span>> {
         let (left, right) = (self.half(old, true), self.half(new, false));
         let rows = left.len().max(right.len());
         let blank = || vec![Span::plain(" ".repeat(self.digits + 2 + self.text))];
@@ -38,7 +38,7 @@ impl Layout {
         (0..rows).map(|row| [at(&left, row), vec![between()], at(&right, row)].concat()).collect()
     }
 
-    fn half(self, line: Option<&Line>, is_old: bool) -> Vec<Vec<Span>> {
+    fn half(self, line: Option<&PatchLine>, is_old: bool) -> Vec<Vec<Span>> {
         let Some(line) = line else { return Vec::new() };
         let number = if is_old { line.old_number } else { line.new_number };
         let number = number.map(|number| number.to_string()).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Layout {
 }
 
 /// Pairs of lines: context with itself, removed lines with the added ones that follow.
-fn pairs(lines: &[Line]) -> Vec<(Option<&Line>, Option<&Line>)> {
+fn pairs(lines: &[PatchLine]) -> Vec<(Option<&PatchLine>, Option<&PatchLine>)> {
     let mut pairs = Vec::new();
     for run in lines.chunk_by(|a, b| (a.kind == LineKind::Context) == (b.kind == LineKind::Context)) {
         if run[0].kind == LineKind::Context {

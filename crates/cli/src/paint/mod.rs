@@ -6,7 +6,7 @@ mod header;
 mod stat;
 mod unified;
 
-use nono::rollback::{Line, LineKind, Segment};
+use nono::rollback::{LineKind, PatchLine, Segment};
 
 pub(crate) use columns::side_by_side;
 pub(crate) use header::{header, mark, title};
@@ -98,7 +98,7 @@ fn style_code(style: Style) -> Option<&'static str> {
 }
 
 /// Content of a line, with the words that differ in a style of their own.
-fn content(line: &Line) -> Vec<Span> {
+fn content(line: &PatchLine) -> Vec<Span> {
     let mut column = 0;
     let mut spans = Vec::new();
     for (at, segment) in line.segments.iter().enumerate() {
@@ -132,7 +132,7 @@ fn style(kind: LineKind, differs: bool) -> Style {
 }
 
 /// Number of digits of the largest line number.
-fn digits<'a>(lines: impl Iterator<Item = &'a Line>) -> usize {
+fn digits<'a>(lines: impl Iterator<Item = &'a PatchLine>) -> usize {
     let largest = lines.filter_map(|line| line.old_number.max(line.new_number)).max().unwrap_or(0);
     largest.to_string().len()
 }

@@ -1,11 +1,11 @@
-use nono::rollback::{Hunk, Line, LineKind, Segment};
+use nono::rollback::{Hunk, LineKind, PatchLine, Segment};
 
 use super::{Canvas, Span, Style, side_by_side, unified};
 
-fn line(kind: LineKind, old: Option<usize>, new: Option<usize>, parts: &[(&str, bool)]) -> Line {
+fn line(kind: LineKind, old: Option<usize>, new: Option<usize>, parts: &[(&str, bool)]) -> PatchLine {
     let segment =
         |(text, differs): &(&str, bool)| Segment { text: text.as_bytes().to_vec(), differs: *differs };
-    Line {
+    PatchLine {
         kind,
         old_number: old,
         new_number: new,
@@ -59,7 +59,7 @@ fn two_columns_fit_their_width() {
     );
     for width in [30, 40, 41, 80, 200] {
         let canvas = Canvas { colours: false, width };
-        let long = Line {
+        let long = PatchLine {
             segments: vec![Segment { text: "日本語 wörter ".repeat(20).into(), differs: false }],
             ..hunk().lines[0].clone()
         };

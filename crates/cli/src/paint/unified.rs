@@ -1,6 +1,6 @@
 //! One column: both line numbers, a mark, the line.
 
-use nono::rollback::{Hunk, Line, LineKind};
+use nono::rollback::{Hunk, LineKind, PatchLine};
 
 use super::{Span, Style, content, digits, style};
 
@@ -13,7 +13,7 @@ pub(crate) fn unified(hunks: &[Hunk]) -> impl Iterator<Item = Vec<Span>> + '_ {
     })
 }
 
-fn line(line: &Line, width: usize) -> Vec<Span> {
+fn line(line: &PatchLine, width: usize) -> Vec<Span> {
     let number = |number: Option<usize>| number.map(|number| number.to_string()).unwrap_or_default();
     let (old, new) = (number(line.old_number), number(line.new_number));
     let sign = match line.kind {

@@ -7,12 +7,12 @@ use std::path::Path;
 use nono::rollback::{ChangeSet, Done, RestoreChoice, RollbackError, SnapshotInfo};
 use nono::snapshot::SnapshotId;
 
-use super::marks::{Marks, item_paths};
-use super::source::Source;
-use super::tree::{Row, Tree};
-use super::view::{Place, View, Views};
+use super::labels::{self, Said};
+use super::marks::{MarkedItems, item_paths};
+use super::source::ReviewSource;
+use super::tree::{ChangeTree, Row};
+use super::view::{View, ViewLine, Views};
 use super::watch::undisturbed;
-use super::words::{self, Said};
 use crate::syntax::Syntax;
 
 /// Scroll position of a list: selected row, first visible row, number of visible rows.
@@ -99,10 +99,10 @@ pub(super) enum Worked {
 }
 
 pub(super) struct App {
-    pub(super) source: Box<dyn Source>,
+    pub(super) source: Box<dyn ReviewSource>,
     pub(super) set: ChangeSet,
-    pub(super) tree: Tree,
-    pub(super) marks: Marks,
+    pub(super) tree: ChangeTree,
+    pub(super) marks: MarkedItems,
     pub(super) focus: Focus,
     pub(super) list: Scroll,
     pub(super) diff: Scroll,
@@ -114,30 +114,30 @@ pub(super) struct App {
     pub(super) mode: Mode,
     pub(super) message: Option<String>,
     pub(super) search: Option<String>,
-    pub(super) restored: Marks,
+    pub(super) restored: MarkedItems,
     pub(super) finished: Vec<Done>,
     pub(super) is_left: bool,
     pub(super) binary: BTreeMap<usize, bool>,
     pub(super) views: Views,
-    syntax: Syntax<Key>,
+    syntax: Syntax<CacheKey>,
     /// Number of the change set: answers about an older one are dropped.
     generation: u64,
 }
 
 #[derive(Debug)]
-struct Key {
+struct CacheKey {
     generation: u64,
     item: usize,
     hunk: usize,
 }
 
 impl App {
-    pub(super) fn new(source: Box<dyn Source>, set: ChangeSet) -> App {
+    pub(super) fn new(source: Box<dyn ReviewSource>, set: ChangeSet) -> App {
         App {
             source,
-            tree: Tree::new(&set),
+            tree: ChangeTree::new(&set),
             set,
-            marks: Marks::default(),
+            marks: MarkedItems::default(),
             focus: Focus::Tree,
             list: Scroll::default(),
             diff: Scroll::default(),
@@ -147,7 +147,7 @@ impl App {
             mode: Mode::Browse,
             message: None,
             search: None,
-            restored: Marks::default(),
+            restored: MarkedItems::default(),
             finished: Vec::new(),
             is_left: false,
             binary: BTreeMap::new(),
@@ -170,7 +170,7 @@ impl App {
         self.views.get(self.item()?)
     }
 
-    pub(super) fn places(&self) -> &[Place] {
+    pub(super) fn places(&self) -> &[ViewLine] {
         self.view().map_or(&[], |view| view.places(self.is_split))
     }
 
@@ -204,7 +204,7 @@ impl App {
     }
 
     fn take_tints(&mut self) -> bool {
-        let Some((Key { generation, item, hunk }, tints)) = self.syntax.answer() else { return false };
+        let Some((CacheKey { generation, item, hunk }, tints)) = self.syntax.answer() else { return false };
         if generation == self.generation
             && let Some(view) = self.views.get_mut(item)
         {
@@ -240,7 +240,7 @@ impl App {
             &places[self.diff.top.min(places.len())..places.len().min(self.diff.top + self.diff.height)];
         let Some(item) = self.item() else { return };
         let generation = self.generation;
-        let job = self.view().and_then(|view| view.job(seen, |hunk| Key { generation, item, hunk }));
+        let job = self.view().and_then(|view| view.job(seen, |hunk| CacheKey { generation, item, hunk }));
         if let Some(job) = job {
             self.syntax.ask(job);
         }
@@ -269,7 +269,7 @@ impl App {
         match self.source.plan(&choice) {
             Err(error) => self.fail(&error),
             Ok(plan) => {
-                let said = words::plan(&self.set, &plan, &choice, coverage.as_ref());
+                let said = labels::plan(&self.set, &plan, &choice, coverage.as_ref());
                 self.mode = Mode::Plan { choice, said, top: 0 };
             }
         }
@@ -281,7 +281,7 @@ impl App {
             Err(error) => self.fail(&error),
             Ok(done) => {
                 self.note_restored(choice, &done);
-                let said = words::done(&self.set, &done);
+                let said = labels::done(&self.set, &done);
                 self.finished.push(done);
                 self.marks.clear();
                 self.mode = Mode::Done { said, top: 0 };
@@ -316,7 +316,7 @@ impl App {
             Err(error) => self.fail(&error),
             Ok(set) => {
                 self.generation += 1;
-                self.tree = Tree::new(&set);
+                self.tree = ChangeTree::new(&set);
                 self.set = set;
                 self.views = Views::default();
                 self.binary.clear();
@@ -325,7 +325,7 @@ impl App {
                 self.list = Scroll { height: self.list.height, ..Scroll::default() };
                 self.diff = Scroll { height: self.diff.height, ..Scroll::default() };
                 self.focus = Focus::Tree;
-                self.say(format!("compared with {}", words::point(id)));
+                self.say(format!("compared with {}", labels::point(id)));
             }
         }
     }

@@ -9,10 +9,10 @@ use nono::rollback::LineKind;
 
 use super::app::{App, Focus};
 use super::draw::{check_box, put};
-use super::marks::{Marked, Marks};
+use super::marks::{Marked, MarkedItems};
 use super::tree::What;
-use super::view::{Place, Text, View};
-use super::{text, words};
+use super::view::{Text, View, ViewLine};
+use super::{labels, text};
 use crate::syntax::{Tint, Tints};
 
 /// Minimum width for two columns by default.
@@ -44,7 +44,7 @@ fn stay_in_hunk(app: &mut App, was_split: bool) {
     let Some(view) = app.view() else { return };
     let hunk = view.places(was_split).get(app.diff.at).and_then(|place| place.hunk());
     let places = view.places(app.is_split);
-    let at = hunk.and_then(|hunk| places.iter().position(|place| *place == Place::Header(hunk)));
+    let at = hunk.and_then(|hunk| places.iter().position(|place| *place == ViewLine::Header(hunk)));
     let length = places.len();
     app.diff.go(at.unwrap_or(0), length);
 }
@@ -55,7 +55,7 @@ fn draw_no_file(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = vec![row.label.clone()];
     match &row.what {
         What::Later => lines.push("files that other programs run later, without asking".to_owned()),
-        What::Dir { .. } => lines.push(format!("{} in here", words::counts(&row.counts))),
+        What::Dir { .. } => lines.push(format!("{} in here", labels::counts(&row.counts))),
         What::Item(_) => lines = vec!["...".to_owned()],
     }
     for (y, line) in (area.top()..area.bottom()).zip(&lines) {
@@ -83,9 +83,9 @@ struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    fn line(&self, place: Place, is_at: bool) -> Vec<Span<'static>> {
+    fn line(&self, place: ViewLine, is_at: bool) -> Vec<Span<'static>> {
         match place {
-            Place::Note(note) => {
+            ViewLine::Note(note) => {
                 let words = &self.view.notes[note];
                 let (weight, shown) = match note {
                     // The name.
@@ -94,9 +94,9 @@ impl Pen<'_> {
                 };
                 vec![Span::styled(shown, Style::new().add_modifier(weight | at(is_at)))]
             }
-            Place::Header(hunk) => self.header(hunk, is_at),
-            Place::One(hunk, line) => self.one(hunk, line, is_at),
-            Place::Two(hunk, old, new) => self.two(hunk, old, new, is_at),
+            ViewLine::Header(hunk) => self.header(hunk, is_at),
+            ViewLine::One(hunk, line) => self.one(hunk, line, is_at),
+            ViewLine::Two(hunk, old, new) => self.two(hunk, old, new, is_at),
         }
     }
 
@@ -104,7 +104,7 @@ impl Pen<'_> {
         let mut spans = Vec::new();
         if self.view.is_partial {
             let item = self.app.item();
-            let is_in = |marks: &Marks| {
+            let is_in = |marks: &MarkedItems| {
                 let has = item.is_some_and(|item| marks.has_hunk(item, hunk));
                 if has { Marked::Yes } else { Marked::No }
             };

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::app::{App, Focus, Mode, Purpose};
 use super::marks::Marked;
 use super::tree::{Row, What};
-use super::{diff_pane, popup, text, words};
+use super::{diff_pane, labels, popup, text};
 use crate::paint;
 
 /// Minimum width for two panes.
@@ -91,18 +91,18 @@ fn panes(body: Rect, focus: Focus) -> (Option<Rect>, Option<Rect>) {
 }
 
 fn headline(app: &App, width: usize) -> String {
-    let mut parts = vec![words::summary(&app.set)];
+    let mut parts = vec![labels::summary(&app.set)];
     let (files, hunks) = app.marks.counts();
     if files > 0 {
         parts.push(format!("{files} marked"));
     }
     if hunks > 0 {
-        parts.push(format!("{} marked", words::several(hunks, "hunk")));
+        parts.push(format!("{} marked", labels::several(hunks, "hunk")));
     }
     if app.tree.is_filtered() {
         parts.push(format!("filter: {}", nono::diagnostic::escape(app.tree.filter_text())));
     }
-    parts.push(format!("since {}", words::point(&app.set.from)));
+    parts.push(format!("since {}", labels::point(&app.set.from)));
     parts.push(app.source.id());
     // Drops the last parts until the rest fits.
     while parts.len() > 1 && text::columns(&parts.join(" · ")) + 1 > width {
@@ -144,7 +144,7 @@ fn tree_line(app: &App, row: &Row, check: Span<'static>, width: usize) -> Line<'
     if let Some(item) = row.item() {
         signs(app, item).into_iter().for_each(&mut push);
     }
-    let counts = if row.is_leaf() { String::new() } else { format!(" {}", words::counts(&row.counts)) };
+    let counts = if row.is_leaf() { String::new() } else { format!(" {}", labels::counts(&row.counts)) };
     let room = width.saturating_sub(used);
     let counts = if text::columns(&row.label) + counts.len() <= room { counts } else { String::new() };
     let style = match row.what {

@@ -150,7 +150,7 @@ impl App {
 
     fn next_hunk(&mut self, back: bool) {
         let places = self.places();
-        let is_start = |at: &usize| matches!(places[*at], super::view::Place::Header(_));
+        let is_start = |at: &usize| matches!(places[*at], super::view::ViewLine::Header(_));
         let found = if back {
             (0..self.diff.at.min(places.len())).rev().find(is_start)
         } else {

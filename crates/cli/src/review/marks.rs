@@ -17,7 +17,7 @@ pub(super) enum Marked {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct MarkedItems {
     items: BTreeSet<usize>,
     hunks: BTreeMap<usize, BTreeSet<usize>>,
     /// Directories that were marked as a whole.
@@ -26,7 +26,7 @@ pub(super) struct Marks {
     everything: bool,
 }
 
-impl Marks {
+impl MarkedItems {
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.hunks.is_empty()
     }
@@ -37,7 +37,7 @@ impl Marks {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Marks::default();
+        *self = MarkedItems::default();
     }
 
     pub(super) fn item(&self, item: usize) -> Marked {
@@ -69,7 +69,7 @@ impl Marks {
     }
 
     /// Adds the marks of another set, for the items that `of` selects.
-    pub(super) fn take_in(&mut self, other: &Marks, of: impl Fn(usize) -> bool) {
+    pub(super) fn take_in(&mut self, other: &MarkedItems, of: impl Fn(usize) -> bool) {
         self.items.extend(other.items.iter().filter(|item| of(**item)));
         for (item, hunks) in other.hunks.iter().filter(|(item, _)| of(**item)) {
             self.hunks.entry(*item).or_default().extend(hunks);

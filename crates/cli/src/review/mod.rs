@@ -7,6 +7,7 @@ mod app;
 mod diff_pane;
 mod draw;
 mod keys;
+mod labels;
 mod marks;
 mod plain;
 mod popup;
@@ -16,7 +17,6 @@ pub(crate) mod text;
 mod tree;
 mod view;
 mod watch;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -27,17 +27,17 @@ use nono::snapshot::SnapshotId;
 use crate::failure::Failure;
 use crate::message;
 use app::App;
-use source::Source;
+use source::ReviewSource;
 
 /// Presentation of a review.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
+pub(crate) struct ReviewOptions {
     /// Full screen, if the terminal is capable of it.
     pub(crate) tui: bool,
 }
 
 /// Shows the review at the end of a run, if something changed and there is a terminal.
-pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: How) -> Result<(), Failure> {
+pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: ReviewOptions) -> Result<(), Failure> {
     if set.items.is_empty() || !message::can_ask() {
         return Ok(());
     }
@@ -47,7 +47,7 @@ pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: How) -> R
 /// Runs `nono rollback review`: 0, or 1 if something was not restored.
 pub(crate) fn review(session: RollbackSession) -> Result<u8, Failure> {
     let id = session.entry().id.clone();
-    let set = Source::changes(&session, &SnapshotId::Number(0))?;
+    let set = ReviewSource::changes(&session, &SnapshotId::Number(0))?;
     if set.items.is_empty() {
         message::line("nothing changed in this session");
         return Ok(0);
@@ -55,10 +55,10 @@ pub(crate) fn review(session: RollbackSession) -> Result<u8, Failure> {
     if !screen::is_capable() && !message::can_ask() {
         return Err(Failure::new("a review needs a terminal").hint(format!("nono rollback show {id}")));
     }
-    show(Box::new(session), set, How { tui: true })
+    show(Box::new(session), set, ReviewOptions { tui: true })
 }
 
-fn show(mut source: Box<dyn Source>, set: ChangeSet, how: How) -> Result<u8, Failure> {
+fn show(mut source: Box<dyn ReviewSource>, set: ChangeSet, how: ReviewOptions) -> Result<u8, Failure> {
     if !(how.tui && screen::is_capable()) {
         let done = plain::ask(source.as_mut(), &set)?;
         return Ok(end(done.as_slice()));
@@ -78,7 +78,7 @@ fn show(mut source: Box<dyn Source>, set: ChangeSet, how: How) -> Result<u8, Fai
 }
 
 fn report(set: &ChangeSet, done: &Done) {
-    for said in words::done(set, done) {
+    for said in labels::done(set, done) {
         message::line(&said.text);
     }
 }

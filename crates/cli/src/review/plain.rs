@@ -6,11 +6,11 @@ use std::io::{self, BufRead, Write};
 use nono::interrupt::Interrupts;
 use nono::rollback::{ChangeSet, Done, LineKind, RestoreChoice};
 
-use super::marks::Marks;
-use super::source::Source;
-use super::view::{Place, View};
-use super::words::{Said, Weight};
-use super::{report, screen, text, words};
+use super::labels::{Said, Weight};
+use super::marks::MarkedItems;
+use super::source::ReviewSource;
+use super::view::{View, ViewLine};
+use super::{labels, report, screen, text};
 use crate::failure::Failure;
 use crate::message;
 use crate::paint;
@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 const LONG: usize = 40;
 
 /// Asks what to do with the changes. Nothing is done without a yes; the end of the input is a no.
-pub(super) fn ask(source: &mut dyn Source, set: &ChangeSet) -> Result<Option<Done>, Failure> {
+pub(super) fn ask(source: &mut dyn ReviewSource, set: &ChangeSet) -> Result<Option<Done>, Failure> {
     message::line(&first_line(set));
     screen::forget_typed()?;
     loop {
@@ -51,7 +51,7 @@ pub(super) fn ask(source: &mut dyn Source, set: &ChangeSet) -> Result<Option<Don
 /// First line: `12 changes (+5 ~6 -1), 1 will execute later: .git/hooks/pre-commit`.
 fn first_line(set: &ChangeSet) -> String {
     let later: Vec<_> = set.items.iter().filter(|item| item.executes_later.is_some()).collect();
-    let line = words::summary(set);
+    let line = labels::summary(set);
     if later.is_empty() {
         line
     } else {
@@ -61,21 +61,21 @@ fn first_line(set: &ChangeSet) -> String {
     }
 }
 
-fn all(set: &ChangeSet) -> Marks {
-    let mut marks = Marks::default();
+fn all(set: &ChangeSet) -> MarkedItems {
+    let mut marks = MarkedItems::default();
     marks.everything(set.items.len());
     marks
 }
 
 fn confirm(
-    source: &mut dyn Source,
+    source: &mut dyn ReviewSource,
     set: &ChangeSet,
     choice: &RestoreChoice,
 ) -> Result<Option<Done>, Failure> {
     let plan = source.plan(choice)?;
     // The coverage is only additional information.
     let coverage = source.coverage(&choice.snapshot).ok();
-    say_shortly(&words::plan(set, &plan, choice, coverage.as_ref()));
+    say_shortly(&labels::plan(set, &plan, choice, coverage.as_ref()));
     if !matches!(question("Do this? [y/N]")?.as_deref(), Some("y" | "Y" | "yes")) {
         message::line("nothing was restored");
         return Ok(None);
@@ -119,7 +119,7 @@ fn list(set: &ChangeSet) {
     }
 }
 
-fn show_diff(source: &dyn Source, set: &ChangeSet) -> Result<(), Failure> {
+fn show_diff(source: &dyn ReviewSource, set: &ChangeSet) -> Result<(), Failure> {
     list(set);
     let Some(reply) = question("Which diff? (a number)")? else { return Ok(()) };
     let Ok(items) = numbers(&reply, set.items.len()) else {
@@ -136,10 +136,10 @@ fn show_diff(source: &dyn Source, set: &ChangeSet) -> Result<(), Failure> {
 }
 
 fn diff_lines(view: &View) -> Vec<String> {
-    let line = |place: &Place| match *place {
-        Place::Note(note) => view.notes[note].clone(),
-        Place::Header(hunk) => view.headers[hunk].clone(),
-        Place::One(hunk, line) => {
+    let line = |place: &ViewLine| match *place {
+        ViewLine::Note(note) => view.notes[note].clone(),
+        ViewLine::Header(hunk) => view.headers[hunk].clone(),
+        ViewLine::One(hunk, line) => {
             let line = &view.hunks[hunk][line];
             let sign = match line.kind {
                 LineKind::Context => ' ',
@@ -148,22 +148,22 @@ fn diff_lines(view: &View) -> Vec<String> {
             };
             format!("{sign}{}", line.shown)
         }
-        Place::Two(..) => String::new(),
+        ViewLine::Two(..) => String::new(),
     };
     view.places(false).iter().map(line).collect()
 }
 
 /// Asks which items to restore; may be none.
-fn choose(set: &ChangeSet) -> Result<Marks, Failure> {
+fn choose(set: &ChangeSet) -> Result<MarkedItems, Failure> {
     list(set);
     loop {
         let Some(reply) = question("Restore which? (2 5-7, or all; empty for none)")? else {
-            return Ok(Marks::default());
+            return Ok(MarkedItems::default());
         };
         match numbers(&reply, set.items.len()) {
             Ok(items) if items.len() == set.items.len() => return Ok(all(set)),
             Ok(items) => {
-                let mut marks = Marks::default();
+                let mut marks = MarkedItems::default();
                 marks.add(&items);
                 return Ok(marks);
             }

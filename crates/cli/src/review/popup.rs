@@ -10,7 +10,7 @@ use nono::rollback::SnapshotInfo;
 use nono::snapshot::SnapshotId;
 
 use super::app::{App, Mode};
-use super::words::{Said, Weight};
+use super::labels::{Said, Weight};
 
 pub(super) const HELP: &[&str] = &[
     "Nothing is restored before a plan was shown and confirmed.",

@@ -16,7 +16,7 @@ use ratatui::crossterm::{cursor, execute};
 
 use super::app::{App, Worked};
 use super::draw;
-use super::watch::Watch;
+use super::watch::SignalWatch;
 
 /// Interval of checks of the window's size: SIGWINCH may be blocked in a process that was a supervisor.
 const LOOK: Duration = Duration::from_millis(250);
@@ -111,7 +111,7 @@ fn give_back_on_panic() {
 /// Shows the review until the user leaves.
 pub(super) fn show(app: &mut App) -> io::Result<()> {
     // In this order: signals are handled until the terminal is restored.
-    let _watch = Watch::start()?;
+    let _watch = SignalWatch::start()?;
     let mut screen = Screen::take()?;
     drop_events()?;
     while !app.is_left {

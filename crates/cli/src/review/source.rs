@@ -6,7 +6,7 @@ use nono::rollback::{
 };
 use nono::snapshot::{Coverage, SnapshotId};
 
-pub(super) trait Source {
+pub(super) trait ReviewSource {
     fn id(&self) -> String;
     /// Every snapshot of the run, oldest first.
     fn timeline(&self) -> Result<Vec<SnapshotInfo>, RollbackError>;
@@ -19,7 +19,7 @@ pub(super) trait Source {
     fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError>;
 }
 
-impl Source for RollbackSession {
+impl ReviewSource for RollbackSession {
     fn id(&self) -> String {
         self.entry().id.clone()
     }

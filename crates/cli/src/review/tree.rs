@@ -37,7 +37,7 @@ pub(super) struct Row {
 }
 
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct ChangeTree {
     rows: Vec<Row>,
     /// Indices of the visible rows.
     seen: Vec<usize>,
@@ -48,8 +48,8 @@ pub(super) struct Tree {
     renamed: Vec<(usize, PathBuf)>,
 }
 
-impl Tree {
-    pub(super) fn new(set: &ChangeSet) -> Tree {
+impl ChangeTree {
+    pub(super) fn new(set: &ChangeSet) -> ChangeTree {
         let mut rows = later_rows(set);
         let first = rows.len();
         Builder { set, rows: &mut rows, open: Vec::new() }.build();
@@ -64,7 +64,7 @@ impl Tree {
             _ => None,
         };
         let renamed = set.items.iter().enumerate().filter_map(origin).collect();
-        let mut tree = Tree {
+        let mut tree = ChangeTree {
             rows,
             seen: Vec::new(),
             filter: Filter::default(),

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 
 use nono::rollback::patch::Blob;
-use nono::rollback::{Body, ChangeSet, FileDiff, Hunk, Item, ItemKind, Line, LineKind, RollbackError};
+use nono::rollback::{Body, ChangeSet, FileDiff, Hunk, Item, ItemKind, LineKind, PatchLine, RollbackError};
 use nono::snapshot::diff::FileKind;
 
 use super::text;
-use crate::syntax::{Job, Side, Tints};
+use crate::syntax::{DiffSide, Job, Tints};
 
 /// Maximum number of bytes of a line; drawing longer ones takes time.
 const LONGEST: usize = 4000;
@@ -29,18 +29,18 @@ pub(super) struct Text {
 
 /// Line of the pane; hunks and their lines by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ViewLine {
     Note(usize),
     Header(usize),
     One(usize, usize),
     Two(usize, Option<usize>, Option<usize>),
 }
 
-impl Place {
+impl ViewLine {
     pub(super) fn hunk(self) -> Option<usize> {
         match self {
-            Place::Note(_) => None,
-            Place::Header(hunk) | Place::One(hunk, _) | Place::Two(hunk, ..) => Some(hunk),
+            ViewLine::Note(_) => None,
+            ViewLine::Header(hunk) | ViewLine::One(hunk, _) | ViewLine::Two(hunk, ..) => Some(hunk),
         }
     }
 }
@@ -54,8 +54,8 @@ pub(super) struct View {
     pub(super) tints: Vec<Option<Vec<Tints>>>,
     /// Whether hunks can be restored one by one.
     pub(super) is_partial: bool,
-    unified: Vec<Place>,
-    split: Vec<Place>,
+    unified: Vec<ViewLine>,
+    split: Vec<ViewLine>,
     name: String,
 }
 
@@ -81,7 +81,7 @@ impl View {
         view
     }
 
-    pub(super) fn places(&self, is_split: bool) -> &[Place] {
+    pub(super) fn places(&self, is_split: bool) -> &[ViewLine] {
         if is_split { &self.split } else { &self.unified }
     }
 
@@ -126,39 +126,39 @@ impl View {
     }
 
     fn lay_out(&mut self) {
-        let notes = (0..self.notes.len()).map(Place::Note);
+        let notes = (0..self.notes.len()).map(ViewLine::Note);
         self.unified.extend(notes.clone());
         self.split.extend(notes);
         for (hunk, lines) in self.hunks.iter().enumerate() {
-            self.unified.push(Place::Header(hunk));
-            self.unified.extend((0..lines.len()).map(|line| Place::One(hunk, line)));
-            self.split.push(Place::Header(hunk));
+            self.unified.push(ViewLine::Header(hunk));
+            self.unified.extend((0..lines.len()).map(|line| ViewLine::One(hunk, line)));
+            self.split.push(ViewLine::Header(hunk));
             self.split.extend(pairs(hunk, lines));
         }
     }
 
     /// Next visible hunk to colour, if there is one.
-    pub(super) fn job<K>(&self, visible: &[Place], key: impl Fn(usize) -> K) -> Option<Job<K>> {
+    pub(super) fn job<K>(&self, visible: &[ViewLine], key: impl Fn(usize) -> K) -> Option<Job<K>> {
         let wanted =
             |hunk: &usize| self.tints[*hunk].is_none() && self.hunks[*hunk].len() <= TOO_BIG_TO_COLOUR;
         let hunk = visible.iter().filter_map(|place| place.hunk()).find(wanted)?;
         let side = |kind| match kind {
-            LineKind::Removed => Side::Old,
-            LineKind::Added => Side::New,
-            LineKind::Context => Side::Both,
+            LineKind::Removed => DiffSide::Old,
+            LineKind::Added => DiffSide::New,
+            LineKind::Context => DiffSide::Both,
         };
         let lines = self.hunks[hunk].iter().map(|line| (side(line.kind), line.shown.clone())).collect();
         Some(Job { key: key(hunk), name: self.name.clone(), lines })
     }
 
     /// Whether a line contains the text of a search.
-    pub(super) fn contains(&self, place: Place, needle: &str) -> bool {
+    pub(super) fn contains(&self, place: ViewLine, needle: &str) -> bool {
         let has = |hunk: usize, line: usize| self.hunks[hunk][line].shown.to_lowercase().contains(needle);
         match place {
-            Place::Note(note) => self.notes[note].to_lowercase().contains(needle),
-            Place::Header(_) => false,
-            Place::One(hunk, line) => has(hunk, line),
-            Place::Two(hunk, old, new) => [old, new].into_iter().flatten().any(|line| has(hunk, line)),
+            ViewLine::Note(note) => self.notes[note].to_lowercase().contains(needle),
+            ViewLine::Header(_) => false,
+            ViewLine::One(hunk, line) => has(hunk, line),
+            ViewLine::Two(hunk, old, new) => [old, new].into_iter().flatten().any(|line| has(hunk, line)),
         }
     }
 }
@@ -185,7 +185,7 @@ fn header(hunk: &Hunk) -> String {
 }
 
 /// Pairs of removed lines and the added ones that follow.
-fn pairs(hunk: usize, lines: &[Text]) -> Vec<Place> {
+fn pairs(hunk: usize, lines: &[Text]) -> Vec<ViewLine> {
     let mut places = Vec::with_capacity(lines.len());
     let mut at = 0;
     while at < lines.len() {
@@ -193,7 +193,7 @@ fn pairs(hunk: usize, lines: &[Text]) -> Vec<Place> {
             from + lines[from..].iter().take_while(|line| line.kind == kind).count()
         };
         if lines[at].kind == LineKind::Context {
-            places.push(Place::Two(hunk, Some(at), Some(at)));
+            places.push(ViewLine::Two(hunk, Some(at), Some(at)));
             at += 1;
             continue;
         }
@@ -201,7 +201,7 @@ fn pairs(hunk: usize, lines: &[Text]) -> Vec<Place> {
         let added = run(LineKind::Added, removed);
         let (mut old, mut new) = (at..removed, removed..added);
         while !(old.is_empty() && new.is_empty()) {
-            places.push(Place::Two(hunk, old.next(), new.next()));
+            places.push(ViewLine::Two(hunk, old.next(), new.next()));
         }
         at = added;
     }
@@ -209,7 +209,7 @@ fn pairs(hunk: usize, lines: &[Text]) -> Vec<Place> {
 }
 
 impl Text {
-    fn new(line: &Line) -> Text {
+    fn new(line: &PatchLine) -> Text {
         let mut shown = String::new();
         let mut differs = Vec::new();
         let mut left = LONGEST;
@@ -229,7 +229,7 @@ impl Text {
         if line.unterminated {
             shown.push_str(" (no line end)");
         }
-        let Line { kind, old_number, new_number, .. } = *line;
+        let PatchLine { kind, old_number, new_number, .. } = *line;
         Text { kind, old_number, new_number, shown, differs }
     }
 }

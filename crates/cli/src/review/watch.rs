@@ -26,15 +26,15 @@ pub(super) fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
 
 /// Guard of the signal thread; dropping it restores the previous handling of signals.
 #[must_use]
-pub(super) struct Watch {
+pub(super) struct SignalWatch {
     /// Dropped on the thread that created it, after the other one has ended.
     _interrupts: Arc<Interrupts>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
-    pub(super) fn start() -> io::Result<Watch> {
+impl SignalWatch {
+    pub(super) fn start() -> io::Result<SignalWatch> {
         let interrupts = Arc::new(Interrupts::block()?);
         let is_over = Arc::<AtomicBool>::default();
         let (seen, over) = (interrupts.clone(), is_over.clone());
@@ -46,7 +46,7 @@ impl Watch {
                 thread::park_timeout(LOOK);
             }
         })?;
-        Ok(Watch { _interrupts: interrupts, is_over, thread: Some(thread) })
+        Ok(SignalWatch { _interrupts: interrupts, is_over, thread: Some(thread) })
     }
 }
 
@@ -58,7 +58,7 @@ fn end(signal: i32) {
     });
 }
 
-impl Drop for Watch {
+impl Drop for SignalWatch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {

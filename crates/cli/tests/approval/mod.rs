@@ -16,8 +16,8 @@ use std::time::Duration;
 use nono::AccessMode;
 use nono::approval::webhook::Secret;
 use nono::approval::{
-    Answer, ApprovalBackend, ApprovalError, Asker, Object, Question, Scope, Subject, Verdict, Waiting,
-    Webhook, WebhookError, WebhookOptions,
+    ApprovalAnswer, ApprovalBackend, ApprovalError, Asker, Object, Question, Scope, Subject, Verdict,
+    Waiting, Webhook, WebhookError, WebhookOptions,
 };
 
 use server::{SECRET, Server};
@@ -73,13 +73,13 @@ impl Waiting for Gone {
     }
 }
 
-fn ask(webhook: &Webhook, id: u64) -> Result<Answer, ApprovalError> {
+fn ask(webhook: &Webhook, id: u64) -> Result<ApprovalAnswer, ApprovalError> {
     webhook.decide(&question(id), &Gone::default())
 }
 
 /// No answer, and why.
 #[track_caller]
-fn why(result: Result<Answer, ApprovalError>) -> String {
+fn why(result: Result<ApprovalAnswer, ApprovalError>) -> String {
     match result.unwrap_err() {
         ApprovalError::Failed { why, .. } => why,
         other => panic!("{other:?}"),

@@ -9,7 +9,7 @@ use nono::audit::event::{
     UrlOpen, Warning,
 };
 use nono::audit::log::Options;
-use nono::audit::{Digest, Event, Log, SigningKey};
+use nono::audit::{AuditEvent, AuditLog, Digest, SigningKey};
 use snapbox::IntoData;
 
 use super::world::{World, uid};
@@ -32,7 +32,7 @@ impl Logs {
     }
 
     /// A log that has begun, so many seconds after [`START`].
-    pub(crate) fn begin(&self, id: &str, after: u64, command: &[&str], options: Options) -> Log {
+    pub(crate) fn begin(&self, id: &str, after: u64, command: &[&str], options: Options) -> AuditLog {
         let started = SessionStarted {
             time_ms: START + after * 1000,
             session_id: id.to_owned(),
@@ -48,10 +48,10 @@ impl Logs {
             project_profiles: Vec::new(),
             ledger_head: nono::audit::Ledger::of(&self.dir()).head().unwrap(),
         };
-        Log::create(&self.dir(), started, options).unwrap()
+        AuditLog::create(&self.dir(), started, options).unwrap()
     }
 
-    pub(crate) fn end(&self, log: &Log, after: u64, exit_code: i32) {
+    pub(crate) fn end(&self, log: &AuditLog, after: u64, exit_code: i32) {
         let ended = SessionEnded {
             time_ms: START + after * 1000,
             exit_code,
@@ -129,8 +129,8 @@ pub(crate) fn unsealed() -> Options {
     Options { integrity: false, key: None }
 }
 
-pub(crate) fn decision(path: &str, decision: Decision) -> Event {
-    Event::CapabilityDecision(CapabilityDecision {
+pub(crate) fn decision(path: &str, decision: Decision) -> AuditEvent {
+    AuditEvent::CapabilityDecision(CapabilityDecision {
         time_ms: START + 1500,
         path: path.into(),
         access: "read".to_owned(),
@@ -143,9 +143,9 @@ pub(crate) fn decision(path: &str, decision: Decision) -> Event {
     })
 }
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<AuditEvent> {
     vec![
-        Event::Snapshot(Snapshot {
+        AuditEvent::Snapshot(Snapshot {
             time_ms: START + 1000,
             number: 0,
             merkle_root: "ab".repeat(32),
@@ -153,7 +153,7 @@ fn events() -> Vec<Event> {
         }),
         decision("/home/me/notes.txt", Decision::Allowed),
         decision("/home/me/.ssh/id_ed25519", Decision::Denied),
-        Event::UrlOpen(UrlOpen {
+        AuditEvent::UrlOpen(UrlOpen {
             time_ms: START + 2000,
             url: "https://login.example.org/?code=[redacted:0123456789abcdef]".to_owned(),
             program: "/usr/bin/xdg-open".into(),
@@ -162,12 +162,12 @@ fn events() -> Vec<Event> {
             by: "terminal".to_owned(),
             error: None,
         }),
-        Event::BackendError(BackendError {
+        AuditEvent::BackendError(BackendError {
             time_ms: START + 3000,
             backend: "webhook".to_owned(),
             why: "no answer".to_owned(),
         }),
-        Event::Warning(Warning { time_ms: START + 4000, message: "the disk is nearly full".to_owned() }),
+        AuditEvent::Warning(Warning { time_ms: START + 4000, message: "the disk is nearly full".to_owned() }),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use nono::audit::SigningKey;
 use nono::audit::event::Decision;
-use nono::rollback::live::Live;
+use nono::rollback::live_lock::LiveLock;
 use snapbox::str;
 
 use super::audit_kit::{Logs, decision, sealed, unsealed};
@@ -249,7 +249,7 @@ fn cleanup() {
     let id = "20240704-000000-3";
     let written = logs.begin("20240704-000000-5", 100_040, &["cat"], unsealed());
     logs.world.dir(&format!("state/run/{id}"), 0o700);
-    let running = Live::begin(&logs.world.path(&format!("state/run/{id}"))).unwrap();
+    let running = LiveLock::begin(&logs.world.path(&format!("state/run/{id}"))).unwrap();
     logs.give();
     logs.golden(
         &[

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nono::snapshot::hash::content_hash;
-use nono::snapshot::store::{Key, Store};
+use nono::snapshot::store::{ObjectKey, Store};
 use snapbox::str;
 
 use super::checkpoints_kit::{ids, moments};
@@ -42,7 +42,7 @@ fn files_with(dir: &Path, bytes: &[u8]) -> io::Result<Vec<PathBuf>> {
 fn has(store: &Path, content: &[u8]) -> bool {
     let begin = Instant::now();
     loop {
-        let read = Store::open(store).unwrap().contains(Key::from(content_hash(content))).unwrap();
+        let read = Store::open(store).unwrap().contains(ObjectKey::from(content_hash(content))).unwrap();
         let bytes = files_with(store.parent().unwrap(), &content[..64]);
         if matches!(&bytes, Ok(files) if read != files.is_empty()) {
             return read;

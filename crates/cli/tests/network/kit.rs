@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use nono::network::{Listen, Network, NetworkError, NetworkObserver, Networking, Settings, Start, bind};
+use nono::network::{
+    Listen, Network, NetworkError, NetworkObserver, NetworkSettings, NetworkStart, Networking, bind,
+};
 use nono::{CapabilitySet, NetworkPolicy, ResolvedPolicy};
-use nono_proxy::Event;
+use nono_proxy::ProxyEvent;
 
 /// It only keeps a hang from hanging the suite.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -53,14 +55,14 @@ fn head(client: &mut TcpStream) -> Vec<u8> {
 
 #[derive(Default)]
 pub(crate) struct Told {
-    pub(crate) events: Mutex<Vec<Event>>,
+    pub(crate) events: Mutex<Vec<ProxyEvent>>,
     heard: Condvar,
     lost: Mutex<Option<String>>,
     changed: Condvar,
 }
 
 impl NetworkObserver for Told {
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &ProxyEvent) {
         self.events.lock().unwrap().push(event.clone());
         self.heard.notify_all();
     }
@@ -73,7 +75,7 @@ impl NetworkObserver for Told {
 
 impl Told {
     /// Wait for the first event.
-    pub(crate) fn first(&self) -> Event {
+    pub(crate) fn first(&self) -> ProxyEvent {
         let events = self.events.lock().unwrap();
         let (events, time) = self.heard.wait_timeout_while(events, LONG, |events| events.is_empty()).unwrap();
         assert!(!time.timed_out(), "nothing was told");
@@ -107,7 +109,7 @@ pub(crate) fn policy(hosts: &[String]) -> ResolvedPolicy {
     policy
 }
 
-pub(crate) fn networking(credentials: &[&str], settings: &Settings) -> Networking {
+pub(crate) fn networking(credentials: &[&str], settings: &NetworkSettings) -> Networking {
     let credentials = credentials.iter().map(|text| text.parse().unwrap()).collect();
     let mut networking = Networking::new(credentials, None, settings).unwrap();
     networking.helper = vec![env!("CARGO_BIN_EXE_nono").into(), "__proxy".into()];
@@ -131,7 +133,7 @@ pub(crate) fn start(
     let (address, folder, told) =
         (listener.local_addr().unwrap(), tempfile::tempdir().unwrap(), Arc::new(Told::default()));
     let policy = policy(hosts);
-    let start = Start {
+    let start = NetworkStart {
         policy: &policy,
         env,
         cwd: Path::new("/"),
@@ -144,7 +146,7 @@ pub(crate) fn start(
 }
 
 pub(crate) fn serving(hosts: &[String]) -> Begun {
-    let begun = start(&networking(&[], &Settings::default()), hosts, &Vec::new()).unwrap();
+    let begun = start(&networking(&[], &NetworkSettings::default()), hosts, &Vec::new()).unwrap();
     begun.network.serve_here().unwrap();
     begun
 }

@@ -20,7 +20,7 @@ use crate::world;
 
 use std::os::unix::fs::PermissionsExt;
 
-use nono::network::{Listen, Network, Settings, Start};
+use nono::network::{Listen, Network, NetworkSettings, NetworkStart};
 
 use kit::{Server, exchange, networking, policy, serving, start, value, variables};
 
@@ -50,7 +50,7 @@ fn an_allowed_host_is_reached_and_another_is_not() {
 
 #[test]
 fn nobody_is_served_before_it_is_wanted() {
-    let begun = start(&networking(&[], &Settings::default()), &[], &Vec::new()).unwrap();
+    let begun = start(&networking(&[], &NetworkSettings::default()), &[], &Vec::new()).unwrap();
     assert!(begun.network.helper_pid().is_some());
     let report = begun.network.finish();
     assert_eq!((report.allowed, report.refused), (0, 0));
@@ -61,7 +61,7 @@ fn the_socket_may_come_from_somewhere_else() {
     let (listener, folder) = (nono::network::bind().unwrap(), tempfile::tempdir().unwrap());
     let address = listener.local_addr().unwrap();
     let policy = policy(&[]);
-    let begin = Start {
+    let begin = NetworkStart {
         policy: &policy,
         env: &[],
         cwd: std::path::Path::new("/"),
@@ -70,7 +70,8 @@ fn the_socket_may_come_from_somewhere_else() {
         listen: Listen::Inside { port: address.port() },
     };
     let network =
-        Network::start(&networking(&[], &Settings::default()), begin, std::sync::Arc::new(())).unwrap();
+        Network::start(&networking(&[], &NetworkSettings::default()), begin, std::sync::Arc::new(()))
+            .unwrap();
     network.serve(listener.into()).unwrap();
     assert!(network.serve_here().is_err(), "it has its socket");
     let answer = exchange(
@@ -82,7 +83,7 @@ fn the_socket_may_come_from_somewhere_else() {
 }
 
 /// A service on loopback, described as a user would.
-fn local(server: &Server) -> Settings {
+fn local(server: &Server) -> NetworkSettings {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("config.toml");
     let text = format!(
@@ -91,7 +92,7 @@ fn local(server: &Server) -> Settings {
         server.0.port()
     );
     std::fs::write(&file, text).unwrap();
-    Settings::load(&file).unwrap()
+    NetworkSettings::load(&file).unwrap()
 }
 
 const SECRET: &str = "the-real-one-0123456789";
@@ -143,7 +144,7 @@ fn the_command_has_a_dummy_and_the_server_gets_the_secret() {
 fn where_it_speaks_for_a_server_the_command_can_believe_it() {
     let caller = variables(&[("OPENAI_API_KEY", SECRET)]);
     let begun =
-        start(&networking(&["openai"], &Settings::default()), &["api.openai.com:443".into()], &caller);
+        start(&networking(&["openai"], &NetworkSettings::default()), &["api.openai.com:443".into()], &caller);
     let begun = begun.unwrap();
     let bundle = begun.network.bundle().unwrap().to_owned();
     assert!(bundle.starts_with(begun.folder.path()));
@@ -162,11 +163,11 @@ fn where_it_speaks_for_a_server_the_command_can_believe_it() {
 
 #[test]
 fn what_cannot_be_had_is_known_before_the_command_runs() {
-    let missing = start(&networking(&["openai"], &Settings::default()), &[], &Vec::new());
+    let missing = start(&networking(&["openai"], &NetworkSettings::default()), &[], &Vec::new());
     let said = missing.err().unwrap().to_string();
     assert!(said.contains("OPENAI_API_KEY is not set"), "{said}");
     for helper in ["/nowhere", "/bin/false", "/bin/true"] {
-        let mut wrong = networking(&[], &Settings::default());
+        let mut wrong = networking(&[], &NetworkSettings::default());
         wrong.helper = vec![helper.into()];
         assert!(start(&wrong, &[], &Vec::new()).is_err(), "{helper}");
     }

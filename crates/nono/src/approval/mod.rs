@@ -7,9 +7,9 @@ pub mod trusted;
 pub mod webhook;
 
 pub use nono_supervisor::approval::{
-    Answer, ApprovalBackend, ApprovalError, Asker, DenyAll, Object, Question, Scope, Subject, Verdict,
-    Waiting,
+    ApprovalAnswer, ApprovalBackend, ApprovalError, Asker, DenyAll, Object, Question, Scope, Subject,
+    Verdict, Waiting,
 };
-pub use nono_supervisor::stage::Lease;
+pub use nono_supervisor::terminal_lease::Lease;
 pub use rules::{Chain, PolicyFile, PolicyFileError};
 pub use webhook::{Webhook, WebhookError, WebhookOptions};

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use nono_policy::{AccessMode, QueryResult, ResolvedPolicy, Rule, RuleAccess, is_within, query_path};
+use nono_policy::{AccessMode, AccessRule, QueryResult, ResolvedPolicy, RuleAccess, is_within, query_path};
 use nono_sys::{errno, process};
 use thiserror::Error;
 
@@ -107,13 +107,13 @@ pub fn read(
 }
 
 /// A folder, link or file on the path, with its metadata.
-struct Place {
+struct PathStep {
     path: PathBuf,
     meta: Metadata,
 }
 
 struct Way {
-    places: Vec<Place>,
+    places: Vec<PathStep>,
     /// The path without links.
     end: PathBuf,
 }
@@ -152,7 +152,7 @@ impl Way {
     fn note(&mut self, path: PathBuf) -> io::Result<std::fs::FileType> {
         let meta = std::fs::symlink_metadata(&path)?;
         let kind = meta.file_type();
-        self.places.push(Place { path, meta });
+        self.places.push(PathStep { path, meta });
         Ok(kind)
     }
 }
@@ -168,8 +168,8 @@ fn names(path: &Path) -> VecDeque<OsString> {
 
 /// Check that only this user or root can replace this component. In a folder like `/tmp` (sticky) others may add names,
 /// but only owners can change them.
-fn check_place(place: &Place, file: &Path) -> Result<(), TrustError> {
-    let Place { path, meta } = place;
+fn check_place(place: &PathStep, file: &Path) -> Result<(), TrustError> {
+    let PathStep { path, meta } = place;
     let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
     if owner != 0 && owner != process::uid() {
         return Err(TrustError::ForeignOwner { file: file.to_owned(), place: path.clone(), owner });
@@ -185,7 +185,7 @@ fn check_place(place: &Place, file: &Path) -> Result<(), TrustError> {
 /// Check that no component of the path is in a folder that the command can write: it could put another file there. This
 /// holds for masked components, too: the folder could be renamed, and the next run would read another file.
 fn check_grants(way: &Way, policy: &ResolvedPolicy) -> Result<(), TrustError> {
-    let writing = |rule: &&Rule| matches!(rule.access, RuleAccess::Mode(access) if access.writes());
+    let writing = |rule: &&AccessRule| matches!(rule.access, RuleAccess::Mode(access) if access.writes());
     for rule in policy.rules.iter().filter(writing) {
         let around = |path: &Path| path.parent().is_some_and(|dir| is_within(dir, &rule.path));
         let changed = way

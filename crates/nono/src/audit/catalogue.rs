@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use nono_audit::ledger::{Ledger, is_session_id};
 use nono_audit::log::is_being_written;
 use nono_audit::reader::Reader;
-use nono_audit::session::{Counts, SessionRecord};
+use nono_audit::session::{EventCounts, SessionRecord};
 use nono_audit::summary::Summary;
 
 use super::error::AuditError;
-use crate::pick::{self, Pickable};
-use crate::rollback::live::is_live;
+use crate::rollback::live_lock::is_live;
+use crate::session_ref::{self, SessionRef};
 
 /// Finds logs below nono's state folder: `audit/<id>/`, with one ledger beside them.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Catalogue {
 
 /// State of a recorded session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum AuditState {
     /// The log is being written.
     Running,
     /// The session ended, and its last record is a seal over all others.
@@ -33,13 +33,13 @@ pub enum State {
     Interrupted,
 }
 
-impl State {
+impl AuditState {
     pub fn word(self) -> &'static str {
         match self {
-            State::Running => "running",
-            State::Sealed => "sealed",
-            State::Unsealed => "unsealed",
-            State::Interrupted => "interrupted",
+            AuditState::Running => "running",
+            AuditState::Sealed => "sealed",
+            AuditState::Unsealed => "unsealed",
+            AuditState::Interrupted => "interrupted",
         }
     }
 }
@@ -49,18 +49,18 @@ impl State {
 pub struct AuditEntry {
     pub id: String,
     pub dir: PathBuf,
-    pub state: State,
+    pub state: AuditState,
     /// Content of its `session.json`, unverified.
     pub record: SessionRecord,
 }
 
 impl AuditEntry {
     pub fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == AuditState::Running
     }
 
     /// Counts of its record; for a session without an end, counts of its log so far.
-    pub fn counts(&self) -> Result<Counts, AuditError> {
+    pub fn counts(&self) -> Result<EventCounts, AuditError> {
         if self.record.ended.is_some() {
             return Ok(self.record.counts.clone());
         }
@@ -73,7 +73,7 @@ impl AuditEntry {
     }
 }
 
-impl Pickable for AuditEntry {
+impl SessionRef for AuditEntry {
     fn id(&self) -> &str {
         &self.id
     }
@@ -108,7 +108,7 @@ impl Catalogue {
                 Err(error) => problems.push(error),
             }
         }
-        sessions.sort_by_cached_key(|entry| Reverse(pick::age(&entry.record.started, &entry.id)));
+        sessions.sort_by_cached_key(|entry| Reverse(session_ref::age(&entry.record.started, &entry.id)));
         Ok((sessions, problems))
     }
 
@@ -144,10 +144,10 @@ impl Catalogue {
             return Err(strange("its record belongs to another session"));
         }
         let state = match &record.ended {
-            Some(_) if record.sealed => State::Sealed,
-            Some(_) => State::Unsealed,
-            None if self.runs(&id) => State::Running,
-            None => State::Interrupted,
+            Some(_) if record.sealed => AuditState::Sealed,
+            Some(_) => AuditState::Unsealed,
+            None if self.runs(&id) => AuditState::Running,
+            None => AuditState::Interrupted,
         };
         Ok(AuditEntry { id, dir: place.to_owned(), state, record })
     }
@@ -165,7 +165,7 @@ impl Catalogue {
             let none = || problems.into_iter().next().unwrap_or(AuditError::NoSessions);
             return sessions.into_iter().next().ok_or_else(none);
         }
-        if let Some(at) = pick::exact(&sessions, text) {
+        if let Some(at) = session_ref::exact(&sessions, text) {
             return Ok(sessions.swap_remove(at));
         }
         // An unreadable session: report the reason, not that it is missing.
@@ -173,7 +173,7 @@ impl Catalogue {
         if is_session_id(text) && place.symlink_metadata().is_ok() {
             return self.read(&place);
         }
-        let mut found = pick::beginning(sessions, text);
+        let mut found = session_ref::beginning(sessions, text);
         match found.len() {
             0 | 1 => found.pop().ok_or_else(|| AuditError::NotFound { text: text.to_owned() }),
             _ => {

@@ -128,13 +128,13 @@ mod tests {
 
     use nono_audit::event::{SessionEnded, SessionStarted};
     use nono_audit::log::Options;
-    use nono_audit::{Digest, Log};
+    use nono_audit::{AuditLog, Digest};
 
     use super::*;
 
     const EVERYTHING: Retention = Retention { keep: None, older_than: None, all: true };
 
-    fn begin(catalogue: &Catalogue, id: &str) -> Log {
+    fn begin(catalogue: &Catalogue, id: &str) -> AuditLog {
         let started = SessionStarted {
             time_ms: 1_000,
             session_id: id.to_owned(),
@@ -150,7 +150,7 @@ mod tests {
             project_profiles: Vec::new(),
             ledger_head: None,
         };
-        Log::create(&catalogue.dir(), started, Options { integrity: true, key: None }).unwrap()
+        AuditLog::create(&catalogue.dir(), started, Options { integrity: true, key: None }).unwrap()
     }
 
     fn sessions(ids: &[&str]) -> (tempfile::TempDir, Catalogue) {

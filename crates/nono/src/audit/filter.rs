@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_audit::Event;
+use nono_audit::AuditEvent;
 use nono_audit::event::Decision;
 use nono_audit::export::facts;
 use nono_audit::reader::Reader;
@@ -58,7 +58,7 @@ impl Filter {
     }
 
     /// Whether this event matches. An event without a path, decision or host does not match a condition on it.
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn wants(&self, event: &AuditEvent) -> bool {
         let facts = facts(event);
         self.since.is_none_or(|since| facts.time_ms >= since)
             && self.until.is_none_or(|until| facts.time_ms <= until)
@@ -72,24 +72,24 @@ fn says(command: &[String], text: &str) -> bool {
     command.join(" ").to_lowercase().contains(&text.to_lowercase())
 }
 
-fn touches(event: &Event, below: &Path) -> bool {
+fn touches(event: &AuditEvent, below: &Path) -> bool {
     match event {
-        Event::CapabilityDecision(it) => it.path.starts_with(below),
-        Event::Denial(it) => it.what.path.as_deref().is_some_and(|path| path.starts_with(below)),
-        Event::Checkpoint(it) => it.project.starts_with(below),
-        Event::Restore(it) => it.paths.iter().any(|path| path.starts_with(below)),
+        AuditEvent::CapabilityDecision(it) => it.path.starts_with(below),
+        AuditEvent::Denial(it) => it.what.path.as_deref().is_some_and(|path| path.starts_with(below)),
+        AuditEvent::Checkpoint(it) => it.project.starts_with(below),
+        AuditEvent::Restore(it) => it.paths.iter().any(|path| path.starts_with(below)),
         _ => false,
     }
 }
 
-fn reaches(event: &Event, host: &str) -> bool {
+fn reaches(event: &AuditEvent, host: &str) -> bool {
     let fits = |found: &str| {
         let (found, host) = (found.to_lowercase(), host.trim_start_matches("*.").to_lowercase());
         found == host || found.strip_suffix(&host).is_some_and(|before| before.ends_with('.'))
     };
     match event {
-        Event::Network(it) => fits(&it.host),
-        Event::UrlOpen(it) => fits(host_of(&it.url)),
+        AuditEvent::Network(it) => fits(&it.host),
+        AuditEvent::UrlOpen(it) => fits(host_of(&it.url)),
         _ => false,
     }
 }

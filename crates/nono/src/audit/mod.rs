@@ -8,7 +8,7 @@ mod check;
 mod cleanup;
 mod error;
 mod filter;
-pub(crate) mod killed;
+pub(crate) mod interrupted;
 mod moment;
 mod restores;
 mod settings;
@@ -16,21 +16,21 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 pub use nono_audit::event;
-pub use nono_audit::export::{self, Exporter, Facts, Format};
+pub use nono_audit::export::{self, Exporter, Facts, RecordFormat};
 pub use nono_audit::ledger::Ledger;
-pub use nono_audit::log::{self, Log};
+pub use nono_audit::log::{self, AuditLog};
 pub use nono_audit::proof::{EventProof, Proof, ProofError};
 pub use nono_audit::reader::{ReadError, Reader};
-pub use nono_audit::record::{self, Record};
-pub use nono_audit::redact::{Changes, Key, Redactor, Table};
-pub use nono_audit::session::{Answers, Counts, NetworkEntry, SessionRecord};
+pub use nono_audit::record::{self, VerifiedRecord};
+pub use nono_audit::redact::{Changes, RedactionKey, Redactor, Table};
+pub use nono_audit::session::{Answers, EventCounts, NetworkEntry, SessionRecord};
 pub use nono_audit::sign::{PublicKey, SigningKey};
 pub use nono_audit::verify::{
-    LedgerVerification, Options as VerifyOptions, State as VerifiedState, Verification,
+    LedgerVerification, LogCondition as VerifiedState, Options as VerifyOptions, Verification,
 };
-pub use nono_audit::{Digest, Event};
+pub use nono_audit::{AuditEvent, Digest};
 
-pub use catalogue::{AuditEntry, Catalogue, State};
+pub use catalogue::{AuditEntry, AuditState, Catalogue};
 pub use check::Located;
 pub use cleanup::{Cleaned, Retention};
 pub use error::AuditError;
@@ -38,7 +38,7 @@ pub use filter::Filter;
 pub use moment::moment;
 pub(crate) use restores::RestoreLog;
 pub use restores::{Author, RecordError};
-pub use settings::Settings;
+pub use settings::AuditSettings;
 
 /// Audit folder below nono's state folder.
 pub fn dir(state_dir: &Path) -> PathBuf {
@@ -56,11 +56,11 @@ pub fn redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
 
 /// [`redactor`], with a message if a damaged key was replaced.
 pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<String>), AuditError> {
-    let settings = Settings::load(&state_dir.join("config.toml"))?;
+    let settings = AuditSettings::load(&state_dir.join("config.toml"))?;
     let dir = dir(state_dir);
     crate::state_dir::ensure(&dir)?;
     let path = dir.join(REDACTION_KEY);
-    let (key, aside) = Key::load_or_replace(&path)?;
+    let (key, aside) = RedactionKey::load_or_replace(&path)?;
     let notice = aside.map(|aside| {
         let (path, aside) = (path.display(), aside.display());
         format!(
@@ -74,7 +74,7 @@ pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<
 /// Redactor for runs that record nothing: creates no files, and uses a key that is not stored.
 pub fn passing_redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
     // Errors in the settings matter only where something is recorded.
-    let settings = Settings::load(&state_dir.join("config.toml")).unwrap_or_default();
-    let key = Key::passing().map_err(AuditError::io(Path::new("/dev/urandom")))?;
+    let settings = AuditSettings::load(&state_dir.join("config.toml")).unwrap_or_default();
+    let key = RedactionKey::passing().map_err(AuditError::io(Path::new("/dev/urandom")))?;
     Ok(Redactor::new(Table::with(&settings.redaction), &key))
 }

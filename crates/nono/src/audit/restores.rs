@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use nono_audit::event::{Event, Restore, SessionEnded, SessionStarted};
+use nono_audit::event::{AuditEvent, Restore, SessionEnded, SessionStarted};
 use nono_audit::ledger::LedgerError;
 use nono_audit::log::{CreateError, FinishError, Options};
-use nono_audit::{Digest, Log, WriteError};
+use nono_audit::{AuditLog, Digest, WriteError};
 use nono_sys::time::now_ms;
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub enum RecordError {
 
 /// A log that has been started.
 #[derive(Debug)]
-pub(crate) struct RestoreLog(Log);
+pub(crate) struct RestoreLog(AuditLog);
 
 impl RestoreLog {
     /// Start the log. `roots`: tracked roots of the session that is restored.
@@ -84,7 +84,7 @@ impl RestoreLog {
             stopped: false,
             interrupted: false,
         };
-        let noted = self.0.note(&Event::Restore(restore));
+        let noted = self.0.note(&AuditEvent::Restore(restore));
         // Closed even if the event could not be recorded: the end shows it.
         let finished = self.0.finish(ended, None);
         noted?;
@@ -93,7 +93,7 @@ impl RestoreLog {
 }
 
 /// Create the log under an unused id: one process may restore more than once in a second, and right after a run.
-fn create(state_dir: &Path, started: &SessionStarted) -> Result<Log, RecordError> {
+fn create(state_dir: &Path, started: &SessionStarted) -> Result<AuditLog, RecordError> {
     let options = || Options { integrity: true, key: None };
     let (dir, stamp) = (super::dir(state_dir), started.session_id.clone());
     let mut attempt = 0u32;
@@ -103,7 +103,7 @@ fn create(state_dir: &Path, started: &SessionStarted) -> Result<Log, RecordError
         if state_dir.join("rollbacks").join(&session_id).symlink_metadata().is_ok() {
             continue;
         }
-        match Log::create(&dir, SessionStarted { session_id, ..started.clone() }, options()) {
+        match AuditLog::create(&dir, SessionStarted { session_id, ..started.clone() }, options()) {
             Err(CreateError::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
             result => return Ok(result?),
         }

@@ -10,16 +10,16 @@ use crate::config_file::{self, Unusable};
 
 /// `[audit.redaction] flags = [], headers = [], query_keys = [], env = []`, and `not_…` for each of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct AuditSettings {
     pub redaction: Changes,
 }
 
-impl Settings {
+impl AuditSettings {
     /// Load the settings; the defaults if there is no file. An unknown key or a wrong type is an error that names it.
-    pub fn load(file: &Path) -> Result<Settings, AuditError> {
+    pub fn load(file: &Path) -> Result<AuditSettings, AuditError> {
         let wrong = |what: String| AuditError::Settings { path: file.to_owned(), what };
         match config_file::section(file, "audit") {
-            Ok(None) => Ok(Settings::default()),
+            Ok(None) => Ok(AuditSettings::default()),
             Ok(Some(audit)) => parse(&audit).map_err(wrong),
             Err(Unusable::Io(error)) => Err(AuditError::io(file)(error)),
             Err(Unusable::Wrong(what)) => Err(wrong(what)),
@@ -35,11 +35,11 @@ fn below<'a>(table: &'a Table, key: &str, name: &str) -> Result<Option<&'a Table
     }
 }
 
-fn parse(audit: &Table) -> Result<Settings, String> {
+fn parse(audit: &Table) -> Result<AuditSettings, String> {
     if let Some(key) = audit.keys().find(|key| *key != "redaction") {
         return Err(format!("`audit.{key}` is not known"));
     }
-    let mut settings = Settings::default();
+    let mut settings = AuditSettings::default();
     let redaction = below(audit, "redaction", "audit.redaction")?;
     for (key, value) in redaction.into_iter().flatten() {
         let list = list(&mut settings.redaction, key);
@@ -72,17 +72,18 @@ fn names(value: &Value) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn load(text: &str) -> Result<Settings, String> {
+    fn load(text: &str) -> Result<AuditSettings, String> {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         std::fs::write(&file, text).unwrap();
-        Settings::load(&file).map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "FILE"))
+        AuditSettings::load(&file)
+            .map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "FILE"))
     }
 
     #[test]
     fn what_a_person_may_write() {
-        assert_eq!(load(""), Ok(Settings::default()));
-        assert_eq!(load("[rollback]\nmax_sessions = 1\n"), Ok(Settings::default()));
+        assert_eq!(load(""), Ok(AuditSettings::default()));
+        assert_eq!(load("[rollback]\nmax_sessions = 1\n"), Ok(AuditSettings::default()));
         let settings = load("[audit.redaction]\nflags = ['--magic']\nnot_env = ['MY_KEY']\n").unwrap();
         assert_eq!(settings.redaction.flags, ["--magic"]);
         assert_eq!(settings.redaction.not_env, ["MY_KEY"]);

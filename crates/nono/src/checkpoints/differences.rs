@@ -70,7 +70,7 @@ fn one(compared: &Compared, set: &ChangeSet, item: &Item) -> Result<Difference, 
 mod tests {
     use std::fs;
 
-    use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Target};
+    use nono_checkpoint::{CheckpointManager, CheckpointTarget, Config, Ensured, Host, Origin};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
         fs::write(project.join("a"), "one\nthree\nfour\n").unwrap();
         fs::write(project.join("sub/b"), [0, 2]).unwrap();
 
-        let target = Target::Text("1".to_owned());
+        let target = CheckpointTarget::Text("1".to_owned());
         let mut compared = manager.compare(&project, &target).unwrap();
         let found = differences(&mut compared, &[]).unwrap();
         compared.close().unwrap();

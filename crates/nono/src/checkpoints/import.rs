@@ -65,11 +65,11 @@ pub fn import(dir: &Path, manager: &mut CheckpointManager) -> Result<Imported, I
     let mut imported = Imported::default();
     for place in found {
         let taken = match &place {
-            Place::Shared(dir) => shared(dir, manager, &mut imported),
-            Place::Single(dir) => single(dir, manager, &mut imported),
+            ImportSource::Shared(dir) => shared(dir, manager, &mut imported),
+            ImportSource::Single(dir) => single(dir, manager, &mut imported),
         };
         if let Err(why) = taken {
-            let (Place::Shared(dir) | Place::Single(dir)) = place;
+            let (ImportSource::Shared(dir) | ImportSource::Single(dir)) = place;
             imported.skipped.push(Skipped { what: dir.display().to_string(), why });
         }
     }
@@ -78,13 +78,13 @@ pub fn import(dir: &Path, manager: &mut CheckpointManager) -> Result<Imported, I
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ImportSource {
     Shared(PathBuf),
     Single(PathBuf),
 }
 
-fn find(dir: &Path) -> Result<Vec<Place>, ImportError> {
-    let mut found: Vec<Place> = what_is(dir).into_iter().collect();
+fn find(dir: &Path) -> Result<Vec<ImportSource>, ImportError> {
+    let mut found: Vec<ImportSource> = what_is(dir).into_iter().collect();
     if !found.is_empty() {
         return Ok(found);
     }
@@ -108,16 +108,16 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-fn what_is(dir: &Path) -> Option<Place> {
+fn what_is(dir: &Path) -> Option<ImportSource> {
     let has = |name: &str| dir.join(name).symlink_metadata().is_ok();
     if !has("HEAD") || !has("objects") {
         return None;
     }
     if has(WORKDIR) {
-        return Some(Place::Single(dir.to_owned()));
+        return Some(ImportSource::Single(dir.to_owned()));
     }
     let shared = has("projects") || has("indexes") || dir.file_name().is_some_and(|name| name == STORE);
-    shared.then(|| Place::Shared(dir.to_owned()))
+    shared.then(|| ImportSource::Shared(dir.to_owned()))
 }
 
 /// Import all projects of a shared repository.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use nono_checkpoint::forget::Purged;
 use nono_checkpoint::legacy::Legacy;
 use nono_checkpoint::unprotected::Unprotected;
-use nono_checkpoint::verify::{Lost, Verified};
+use nono_checkpoint::verify::{Lost, ProjectVerified};
 use nono_checkpoint::{
-    Checkpoint, CheckpointId, Ensured, Origin, ProjectStatus, Pruned, Status, TurnCall, WorkedTurn,
+    Checkpoint, CheckpointId, Ensured, Origin, ProjectStatus, Pruned, StatusReport, TurnCall, WorkedTurn,
 };
 use nono_history::{Done, Plan as RestorePlan};
 use nono_snapshot::ChangeType;
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use super::differences::{Difference, Differences};
 use super::forget::{HoldingEverywhere, PurgedEverywhere};
 use super::import::{Imported, Skipped};
+use crate::json::{counts, failed, kept, path};
 use crate::rollback::SessionEntry;
 use crate::rollback::changes::JsonText;
-use crate::shapes::{counts, failed, kept, path};
 
 /// Checkpoints of a project, newest first. `here`: the one that the project was restored to.
 pub fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> Value {
@@ -164,7 +164,7 @@ pub fn difference(one: &Difference) -> Value {
     value
 }
 
-pub fn status(status: &Status) -> Value {
+pub fn status(status: &StatusReport) -> Value {
     let project = |one: &ProjectStatus| {
         json!({
             "hash": one.hash,
@@ -301,7 +301,7 @@ pub fn purged(purged: &Purged) -> Value {
     })
 }
 
-pub fn verified(found: &Verified) -> Value {
+pub fn verified(found: &ProjectVerified) -> Value {
     let lost = |lost: &Lost| {
         json!({
             "project": path(&lost.project),

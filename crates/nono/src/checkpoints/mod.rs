@@ -3,35 +3,36 @@
 //!
 //! Nothing here prints or prompts: plans and results are values.
 
-mod brief;
+mod audited_restores;
+mod diff_summary;
 mod differences;
 mod forget;
 pub mod import;
 pub mod json;
 mod paths;
-mod recorded;
 pub mod settings;
 
 pub use nono_checkpoint::Ignored;
 pub use nono_checkpoint::forget::{Holding, Purged};
 pub use nono_checkpoint::history::TurnLink;
 pub use nono_checkpoint::legacy::Legacy;
-pub use nono_checkpoint::manager::{Compared, Completed, Note};
+pub use nono_checkpoint::manager::{Compared, Completed, RestoreNote};
 pub use nono_checkpoint::repair::Repaired;
 pub use nono_checkpoint::unprotected::Unprotected;
 pub use nono_checkpoint::usage::Usage;
-pub use nono_checkpoint::verify::{Lost, Verified};
+pub use nono_checkpoint::verify::{Lost, ProjectVerified};
 pub use nono_checkpoint::{
-    ChangedBy, Checkpoint, CheckpointError, CheckpointId, CheckpointManager, Choice, Config, Conflicts,
-    Ensured, Host, Origin, Outcome, Plan, Project, ProjectHash, ProjectStatus, Pruned, Retention, Root, Skip,
-    Stats, Status, Target, TurnCall, Undoable, WorkedTurn, manager, origin, project, remote, trigger, turns,
+    ChangedBy, Checkpoint, CheckpointChoice, CheckpointError, CheckpointId, CheckpointManager,
+    CheckpointTarget, Config, Conflicts, Ensured, Host, Origin, Project, ProjectHash, ProjectOutcome,
+    ProjectPlan, ProjectStatus, Pruned, Retention, Root, Skip, Stats, StatusReport, TurnCall, Undoable,
+    WorkedTurn, manager, origin, project, supervisor_request, trigger, turns,
 };
 
-pub use brief::{Brief, BriefFile, brief};
+pub use audited_restores::{RECORDED_AS, restore, undo, undo_turn};
+pub use diff_summary::{Brief, BriefFile, brief};
 pub use differences::{Difference, Differences, changes_of, differences};
 pub use forget::{HoldingEverywhere, PurgedEverywhere, forget, holding};
 pub use paths::{PathError, chosen};
-pub use recorded::{RECORDED_AS, restore, undo, undo_turn};
 pub use settings::SettingsError;
 
 use crate::rollback::ChangeSet;

@@ -8,7 +8,7 @@ use nono_checkpoint::manager::Compared;
 use thiserror::Error;
 
 use crate::rollback::RollbackError;
-use crate::rollback::choose::{Globs, Sides};
+use crate::rollback::select_paths::{Globs, Sides};
 
 /// Reason why a path cannot be used.
 #[derive(Debug, Error)]

@@ -9,7 +9,7 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use crate::config_file::{self, Unusable};
-use crate::rollback::{RollbackError, Settings};
+use crate::rollback::{RollbackError, RollbackSettings};
 
 /// Reason why the settings cannot be used.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub fn load(file: &Path) -> Result<Config, SettingsError> {
         Err(Unusable::Wrong(what)) => return Err(wrong(what)),
     };
     // One setting for both: files without another copy are the same for runs and checkpoints.
-    config.ignored = Settings::load(file).map_err(|error| unusable(file, error))?.ignored;
+    config.ignored = RollbackSettings::load(file).map_err(|error| unusable(file, error))?.ignored;
     Ok(config)
 }
 

@@ -8,7 +8,7 @@ use nono_supervisor::channel::{CONTROL_SOCKET, Listening, SessionInfo};
 use nono_sys::{fs, process};
 
 use crate::audit;
-use crate::rollback::live::{Live, is_live};
+use crate::rollback::live_lock::{LiveLock, is_live};
 use crate::session::folder::is_orphan;
 
 pub(super) const RECORD: &str = "session.json";
@@ -20,15 +20,19 @@ pub(super) fn base(state_dir: &Path) -> PathBuf {
 
 /// A session's entry; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SessionSocket {
     dir: PathBuf,
-    _live: Live,
+    _live: LiveLock,
 }
 
-impl Place {
+impl SessionSocket {
     /// Make the entry with its socket, and remove those of dead sessions. `own`: a name unique to this process, which
     /// shows that it is alive before the lock is held.
-    pub(crate) fn make(state_dir: &Path, info: &SessionInfo, own: &str) -> io::Result<(Place, Listening)> {
+    pub(crate) fn make(
+        state_dir: &Path,
+        info: &SessionInfo,
+        own: &str,
+    ) -> io::Result<(SessionSocket, Listening)> {
         let base = base(state_dir);
         make_base(&base)?;
         sweep(state_dir, &base);
@@ -38,7 +42,7 @@ impl Place {
         fs::make_dir(&unfinished, 0o700)?;
         let dir = base.join(&info.id);
         match furnish(&unfinished, &dir, info) {
-            Ok((live, listening)) => Ok((Place { dir, _live: live }, listening)),
+            Ok((live, listening)) => Ok((SessionSocket { dir, _live: live }, listening)),
             Err(error) => {
                 // Best effort: the error that matters is the one returned.
                 let _ = fs::remove_tree(&unfinished);
@@ -48,15 +52,15 @@ impl Place {
     }
 }
 
-fn furnish(unfinished: &Path, dir: &Path, info: &SessionInfo) -> io::Result<(Live, Listening)> {
-    let live = Live::begin(unfinished)?;
+fn furnish(unfinished: &Path, dir: &Path, info: &SessionInfo) -> io::Result<(LiveLock, Listening)> {
+    let live = LiveLock::begin(unfinished)?;
     fs::make_file(&unfinished.join(RECORD), 0o600, &serde_json::to_vec_pretty(info)?)?;
     let listening = Listening::bind(unfinished, CONTROL_SOCKET)?;
     std::fs::rename(unfinished, dir)?;
     Ok((live, listening))
 }
 
-impl Drop for Place {
+impl Drop for SessionSocket {
     fn drop(&mut self) {
         // If this fails, the next run removes it.
         let _ = fs::remove_tree(&self.dir);
@@ -93,7 +97,7 @@ pub(super) fn dead(base: &Path) -> Vec<PathBuf> {
 pub(super) fn clear(state_dir: &Path, dir: &Path, info: &SessionInfo) -> Result<bool, String> {
     let closed = match info.rollback {
         Some(_) => Ok(false),
-        None => audit::killed::close(state_dir, &info.id),
+        None => audit::interrupted::close(state_dir, &info.id),
     };
     // Best effort: the entry does no harm.
     let _ = fs::remove_tree(dir);
@@ -151,7 +155,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let state = temp.path();
         let mode = |path: &Path| path.symlink_metadata().unwrap().permissions().mode() & 0o777;
-        let (first, socket) = Place::make(state, &info("1"), "1.1.1").unwrap();
+        let (first, socket) = SessionSocket::make(state, &info("1"), "1.1.1").unwrap();
         assert_eq!(mode(&first.dir), 0o700);
         assert_eq!(mode(&base(state)), 0o700);
         assert_eq!(mode(&first.dir.join(CONTROL_SOCKET)), 0o600);
@@ -162,7 +166,7 @@ mod tests {
         std::fs::create_dir(&half).unwrap();
         let begun = base(state).join(".1.1.1");
         std::fs::create_dir(&begun).unwrap();
-        let (second, _socket) = Place::make(state, &info("2"), "2.2.2").unwrap();
+        let (second, _socket) = SessionSocket::make(state, &info("2"), "2.2.2").unwrap();
         assert!(!dead.exists() && !half.exists(), "swept");
         assert!(begun.exists(), "of another namespace: perhaps alive");
         let mut found = running(state).unwrap();
@@ -177,7 +181,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir(temp.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink("elsewhere", temp.path().join("run")).unwrap();
-        let error = Place::make(temp.path(), &info("1"), "1.1.1").unwrap_err();
+        let error = SessionSocket::make(temp.path(), &info("1"), "1.1.1").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 }

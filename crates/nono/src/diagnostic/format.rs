@@ -1,11 +1,11 @@
 //! Findings as lines for a person, or as JSON for a program.
 
 use nono_policy::{CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy};
-use nono_supervisor::report::{Attempt, Because, Expansion};
+use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
 use serde_json::{Value, json};
 
 use super::sockets::socket_meaning;
-use super::words::{attempt_words, because_words, quote_all, shown};
+use super::text::{attempt_words, because_words, quote_all, shown};
 use super::{Denial, Findings, HostDenied, Limit, network};
 use crate::session::network_word;
 
@@ -171,7 +171,9 @@ fn sentence(denial: &Denial) -> String {
 /// Description of a socket for which no flag is suggested.
 fn meaning(denial: &Denial) -> Option<&'static str> {
     match &denial.attempt {
-        Attempt::Socket { path } if denial.flags.is_empty() && path.is_absolute() => socket_meaning(path),
+        DeniedAttempt::Socket { path } if denial.flags.is_empty() && path.is_absolute() => {
+            socket_meaning(path)
+        }
         _ => None,
     }
 }
@@ -180,14 +182,14 @@ fn meaning(denial: &Denial) -> Option<&'static str> {
 /// denials by the supervisor.
 fn denial_json(denial: &Denial) -> Value {
     let (kind, path, operation) = match &denial.attempt {
-        Attempt::Open { path, access } => ("open", Some(path), access.to_string()),
-        Attempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
-        Attempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
-        Attempt::Network { what, .. } => ("network", None, what.clone()),
-        Attempt::Other { what } => ("other", None, what.clone()),
+        DeniedAttempt::Open { path, access } => ("open", Some(path), access.to_string()),
+        DeniedAttempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
+        DeniedAttempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
+        DeniedAttempt::Network { what, .. } => ("network", None, what.clone()),
+        DeniedAttempt::Other { what } => ("other", None, what.clone()),
     };
     let reason = match &denial.because {
-        Because::Policy { reason } => Some(reason),
+        RefusalReason::Policy { reason } => Some(reason),
         _ => None,
     };
     let seen = denial.seen.as_ref();

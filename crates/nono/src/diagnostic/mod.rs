@@ -4,19 +4,19 @@
 //! and come first. Then error lines of the command are compared with the policy, and only what the policy really closes
 //! is reported as a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
 
-mod exact;
+mod denials;
 mod format;
 mod network;
 mod paths;
 mod probes;
 mod sockets;
-mod words;
+mod text;
 
 use std::path::{Path, PathBuf};
 
 use nono_policy::{AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
-use nono_supervisor::report::{Attempt, Because, Expansion};
-use nono_supervisor::{About, Complaint, Outcome};
+use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
+use nono_supervisor::{About, Complaint, RunOutcome};
 use nono_sys::wait::Ended;
 use serde::Serialize;
 
@@ -27,13 +27,13 @@ pub use format::DiagnosticFormatter;
 pub use network::HostDenied;
 pub use probes::is_no_question;
 pub use sockets::socket_meaning;
-pub use words::{attempt_words, because_words, escape, quote_all, shown, words};
+pub use text::{attempt_words, because_words, escape, quote_all, shown, words};
 
 /// One access that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
-    pub attempt: Attempt,
-    pub because: Because,
+    pub attempt: DeniedAttempt,
+    pub because: RefusalReason,
     /// Flags that open exactly this, if any.
     pub flags: Vec<String>,
     /// The process that was denied; `None` if only an error line of the command told of it.
@@ -96,12 +96,12 @@ impl Findings {
 }
 
 /// Explain a run by its mediation report and its error lines, compared with the policy.
-pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
+pub fn diagnose(outcome: &RunOutcome, policy: &ResolvedPolicy) -> Findings {
     let mediation = &outcome.mediation;
     let mut findings = Findings {
-        denials: exact::denials(&mediation.refused, policy),
+        denials: denials::denials(&mediation.refused, policy),
         unlisted: mediation.refused_unlisted,
-        too_many: exact::too_many(&mediation.refused),
+        too_many: denials::too_many(&mediation.refused),
         expansions: mediation.expansions.clone(),
         asked: mediation.asked,
         unfinished_line: outcome.unfinished_line,
@@ -113,9 +113,9 @@ pub fn diagnose(outcome: &Outcome, policy: &ResolvedPolicy) -> Findings {
         findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize));
     }
     remove_repeated(&mut told);
-    told.retain(|denial| !exact::lists(&findings.denials, denial));
+    told.retain(|denial| !denials::lists(&findings.denials, denial));
     findings.network &=
-        !findings.denials.iter().any(|denial| matches!(denial.attempt, Attempt::Network { .. }));
+        !findings.denials.iter().any(|denial| matches!(denial.attempt, DeniedAttempt::Network { .. }));
     findings.denials.extend(told);
     remove_repeated(&mut findings.limits);
     findings
@@ -134,7 +134,8 @@ pub fn diagnose_text(text: &str, policy: &ResolvedPolicy) -> Findings {
 /// The denial of a path that a failed tool was given, if the policy closes it.
 pub fn diagnose_path(path: &Path, access: AccessMode, policy: &ResolvedPolicy) -> Option<Denial> {
     let candidate = Candidate { path: path.to_owned(), certain: true };
-    let attempt = if access.writes() { paths::Attempt::Write } else { paths::Attempt::Read };
+    let attempt =
+        if access.writes() { paths::MentionedAttempt::Write } else { paths::MentionedAttempt::Read };
     candidate_denial(&candidate, attempt, policy)
 }
 
@@ -176,24 +177,24 @@ fn denials(complaint: &Complaint, policy: &ResolvedPolicy) -> Vec<Denial> {
 /// creating it.
 fn candidate_denial(
     candidate: &Candidate,
-    attempt: paths::Attempt,
+    attempt: paths::MentionedAttempt,
     policy: &ResolvedPolicy,
 ) -> Option<Denial> {
-    use paths::Attempt;
+    use paths::MentionedAttempt;
     let path = normal(&policy.workdir.join(&candidate.path));
     let there = path.symlink_metadata().is_ok();
     match attempt {
-        Attempt::Unlink if there => folder_denial(&path, policy),
-        Attempt::Read if there => {
+        MentionedAttempt::Unlink if there => folder_denial(&path, policy),
+        MentionedAttempt::Read if there => {
             denial(&path, AccessMode::Read, policy).or_else(|| denial(&path, AccessMode::Write, policy))
         }
-        Attempt::Write if there => {
+        MentionedAttempt::Write if there => {
             denial(&path, AccessMode::Write, policy).or_else(|| denial(&path, AccessMode::Read, policy))
         }
-        Attempt::Write if candidate.certain && path.parent().is_some_and(Path::is_dir) => {
+        MentionedAttempt::Write if candidate.certain && path.parent().is_some_and(Path::is_dir) => {
             denial(&path, AccessMode::Write, policy)
         }
-        Attempt::Read | Attempt::Write | Attempt::Unlink => None,
+        MentionedAttempt::Read | MentionedAttempt::Write | MentionedAttempt::Unlink => None,
     }
 }
 
@@ -207,7 +208,7 @@ fn normal(path: &Path) -> PathBuf {
 /// it.
 fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
     let beside = path.parent()?.join(".nono-asks-about-this-folder");
-    let attempt = Attempt::Open { path: path.to_owned(), access: AccessMode::Write };
+    let attempt = DeniedAttempt::Open { path: path.to_owned(), access: AccessMode::Write };
     Some(Denial { attempt, ..denial(&beside, AccessMode::Write, policy)? })
 }
 
@@ -222,8 +223,8 @@ fn denial(path: &Path, operation: AccessMode, policy: &ResolvedPolicy) -> Option
             None
         }
         QueryResult::Denied { reason, suggestion, .. } => Some(Denial {
-            attempt: Attempt::Open { path: path.to_owned(), access: operation },
-            because: Because::Policy { reason },
+            attempt: DeniedAttempt::Open { path: path.to_owned(), access: operation },
+            because: RefusalReason::Policy { reason },
             flags: suggestion.map(|suggestion| suggestion.flags).unwrap_or_default(),
             seen: None,
             probe: false,

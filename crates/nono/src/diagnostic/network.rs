@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use nono_policy::addresses::class_of;
 use nono_policy::hosts::{Host, HostRule, Hosts};
 use nono_proxy::Category;
-use nono_supervisor::report::{Attempt, Port};
+use nono_supervisor::report::{DeniedAttempt, Port};
 use serde::Serialize;
 
-use super::words::{escape, quote_all, shown};
+use super::text::{escape, quote_all, shown};
 use super::{Denial, Seen};
 
 /// A host that the proxy refused, with a count.
@@ -87,7 +87,7 @@ const DNS: u16 = 53;
 /// Address that a program tried to reach without the proxy.
 pub(super) fn direct(denial: &Denial) -> Option<SocketAddr> {
     match &denial.attempt {
-        Attempt::Network { port: Some(Port::Direct(at)), .. } => Some(*at),
+        DeniedAttempt::Network { port: Some(Port::Direct(at)), .. } => Some(*at),
         _ => None,
     }
 }
@@ -134,15 +134,15 @@ fn name(program: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use nono_policy::{CapabilitySet, DeniedReason, NetworkPolicy, ResolvedPolicy};
-    use nono_proxy::{Event, Mode};
-    use nono_supervisor::report::Because;
+    use nono_proxy::{Mode, ProxyEvent};
+    use nono_supervisor::report::RefusalReason;
 
     use super::super::{DiagnosticFormatter, Findings};
     use super::*;
     use crate::network::NetworkReport;
 
-    fn event(host: &str, port: u16, category: Category, address: Option<&str>) -> Event {
-        Event {
+    fn event(host: &str, port: u16, category: Category, address: Option<&str>) -> ProxyEvent {
+        ProxyEvent {
             time_ms: 0,
             mode: Mode::Connect,
             allowed: false,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    fn lines(events: &[Event]) -> Vec<String> {
+    fn lines(events: &[ProxyEvent]) -> Vec<String> {
         let mut report = NetworkReport::default();
         for event in events {
             report.note(event);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn refused_hosts_are_counted_and_come_with_their_flag() {
         let denied = event("example.com", 443, Category::HostDenied, None);
-        let allowed = Event { allowed: true, host: "open.org".into(), ..denied.clone() };
+        let allowed = ProxyEvent { allowed: true, host: "open.org".into(), ..denied.clone() };
         assert_eq!(
             lines(&[denied.clone(), allowed, denied.clone(), denied]),
             [
@@ -206,8 +206,8 @@ mod tests {
     fn went(program: &str, to: &str, count: u64) -> Denial {
         let port = Some(Port::Direct(to.parse().unwrap()));
         Denial {
-            attempt: Attempt::Network { what: format!("connect to {to}"), port },
-            because: Because::Policy { reason: DeniedReason::NotGranted },
+            attempt: DeniedAttempt::Network { what: format!("connect to {to}"), port },
+            because: RefusalReason::Policy { reason: DeniedReason::NotGranted },
             flags: vec!["--allow-net".to_owned()],
             seen: Some(Seen { program: program.into(), pid: 7, count }),
             probe: false,

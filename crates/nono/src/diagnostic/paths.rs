@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Kind of access that a line is about, as far as can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum MentionedAttempt {
     Read,
     Write,
     /// Removal or renaming, which changes the containing folder.
@@ -33,14 +33,14 @@ const WRITING: &[&str] = &[
 /// Error texts at the end of a line, where the part before names the object.
 const ERRORS: &[&str] = &["ermission denied", "peration not permitted", "ead-only file system"];
 
-pub(super) fn attempt(line: &str) -> Attempt {
+pub(super) fn attempt(line: &str) -> MentionedAttempt {
     let says = |words: &[&str]| words.iter().any(|word| line.contains(word));
     if says(UNLINKING) {
-        Attempt::Unlink
+        MentionedAttempt::Unlink
     } else if says(WRITING) {
-        Attempt::Write
+        MentionedAttempt::Write
     } else {
-        Attempt::Read
+        MentionedAttempt::Read
     }
 }
 
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn what_was_attempted_is_recognised() {
-        assert_eq!(attempt("touch: cannot touch '/x': Permission denied"), Attempt::Write);
-        assert_eq!(attempt("rm: cannot remove '/x': Permission denied"), Attempt::Unlink);
-        assert_eq!(attempt("cat: /x: Permission denied"), Attempt::Read);
+        assert_eq!(attempt("touch: cannot touch '/x': Permission denied"), MentionedAttempt::Write);
+        assert_eq!(attempt("rm: cannot remove '/x': Permission denied"), MentionedAttempt::Unlink);
+        assert_eq!(attempt("cat: /x: Permission denied"), MentionedAttempt::Read);
     }
 }

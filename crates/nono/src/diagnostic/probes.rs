@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nono_policy::is_within;
 use nono_supervisor::approval::{Object, Question, Subject};
-use nono_supervisor::report::Attempt;
+use nono_supervisor::report::DeniedAttempt;
 
 use crate::glob::Pattern;
 
@@ -54,11 +54,11 @@ const PROBES: &[(&str, &str)] = &[
 ];
 
 /// Whether the attempt is a read of something that hardly any program needs.
-pub(super) fn is_probe(attempt: &Attempt) -> bool {
+pub(super) fn is_probe(attempt: &DeniedAttempt) -> bool {
     match attempt {
-        Attempt::Open { path, access } => !access.writes() && is_listed(path),
-        Attempt::Socket { path } => is_listed(path),
-        Attempt::Metadata { .. } | Attempt::Network { .. } | Attempt::Other { .. } => false,
+        DeniedAttempt::Open { path, access } => !access.writes() && is_listed(path),
+        DeniedAttempt::Socket { path } => is_listed(path),
+        DeniedAttempt::Metadata { .. } | DeniedAttempt::Network { .. } | DeniedAttempt::Other { .. } => false,
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn looking_is_a_probe_and_changing_is_not() {
-        let open = |path: &str, access| Attempt::Open { path: path.into(), access };
+        let open = |path: &str, access| DeniedAttempt::Open { path: path.into(), access };
         for path in [
             "/etc/ld.so.preload",
             "/usr/lib/locale/locale-archive",
@@ -124,8 +124,8 @@ mod tests {
         for path in ["/home/me/terminfo", "/etc/shadow", "/home/me/.ssh/id", "/etc/ld.so.preload/x"] {
             assert!(!is_probe(&open(path, AccessMode::Read)), "{path}");
         }
-        assert!(is_probe(&Attempt::Socket { path: "/run/nscd/socket".into() }));
-        assert!(!is_probe(&Attempt::Socket { path: "/run/docker.sock".into() }));
+        assert!(is_probe(&DeniedAttempt::Socket { path: "/run/nscd/socket".into() }));
+        assert!(!is_probe(&DeniedAttempt::Socket { path: "/run/docker.sock".into() }));
     }
 
     #[test]

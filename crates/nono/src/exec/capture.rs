@@ -8,7 +8,7 @@ use nono_supervisor::Streams;
 
 use super::ExecRequest;
 use super::Input;
-use crate::streams::{self, Bell, LOOK, Wires};
+use crate::streams::{self, CancelPipe, LOOK, Wires};
 
 pub(super) struct Capture<'a> {
     wires: Wires<'a>,
@@ -39,7 +39,7 @@ impl<'a> Capture<'a> {
     }
 
     /// Serve until the run is over. Dropping `bell` ends the command; that happens on an error, too.
-    pub(super) fn until(self, over: &PipeReader, bell: Bell) -> io::Result<Captured> {
+    pub(super) fn until(self, over: &PipeReader, bell: CancelPipe) -> io::Result<Captured> {
         let mut bell = Some(bell);
         let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut captured = Captured::default();

@@ -7,7 +7,7 @@
 
 mod capture;
 mod checks;
-mod ground;
+mod prepare;
 
 use std::ffi::OsString;
 use std::io;
@@ -19,18 +19,18 @@ use std::time::Duration;
 
 use nono_policy::{CapabilitySet, PolicyError};
 use nono_supervisor::report::MediationReport;
-use nono_supervisor::{LimitHit, Options, Outcome, RunError};
+use nono_supervisor::{LimitHit, Options, RunError, RunOutcome};
 use nono_sys::errno;
 use nono_sys::launch::Step;
 use nono_sys::process::Signals;
 use nono_sys::wait::Ended;
 use thiserror::Error;
 
-use crate::streams::{Bell, End};
+use crate::streams::{CancelPipe, End};
 use capture::{Capture, Captured};
 pub(crate) use checks::environment;
 pub use checks::{EnvError, seconds};
-use ground::Ground;
+use prepare::PreparedCommand;
 
 /// Exit code of a command that ran into its timeout.
 pub const TIMED_OUT: i32 = 124;
@@ -173,10 +173,10 @@ pub fn run(
     if request.timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Ok(ExecOutcome { exit_code: TIMED_OUT, timed_out: true, ..ExecOutcome::default() });
     }
-    let ground = match Ground::new(caps, request, host, checked.workdir) {
+    let ground = match PreparedCommand::new(caps, request, host, checked.workdir) {
         Ok(ground) => ground,
-        Err(ground::Failed::Refused(why)) => return Ok(not_run(NOT_CONFINED, &why)),
-        Err(ground::Failed::Error(error)) => return Err(error),
+        Err(prepare::GroundFailure::Refused(why)) => return Ok(not_run(NOT_CONFINED, &why)),
+        Err(prepare::GroundFailure::Error(error)) => return Err(error),
     };
     let (capture, streams) = Capture::new(request, cancelled).map_err(system("make a pipe"))?;
     let options = |cancel| Options {
@@ -197,10 +197,10 @@ pub fn run(
 /// copies its streams.
 fn beside<'a>(
     capture: Capture<'a>,
-    run: impl FnOnce(Arc<std::os::fd::OwnedFd>, &Signals) -> Result<Outcome, RunError> + Send + 'a,
-) -> Result<(Captured, Result<Outcome, RunError>), ExecError> {
+    run: impl FnOnce(Arc<std::os::fd::OwnedFd>, &Signals) -> Result<RunOutcome, RunError> + Send + 'a,
+) -> Result<(Captured, Result<RunOutcome, RunError>), ExecError> {
     let (over, end) = End::new().map_err(system("make a pipe"))?;
-    let (cancel, bell) = Bell::new().map_err(system("make a pipe"))?;
+    let (cancel, bell) = CancelPipe::new().map_err(system("make a pipe"))?;
     let command = move || {
         // Signals the end of the run when dropped.
         let _end = end;
@@ -223,7 +223,7 @@ fn beside<'a>(
     })
 }
 
-fn conclude(captured: Captured, outcome: Result<Outcome, RunError>) -> Result<ExecOutcome, ExecError> {
+fn conclude(captured: Captured, outcome: Result<RunOutcome, RunError>) -> Result<ExecOutcome, ExecError> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(_) if captured.cancelled => return Err(ExecError::Cancelled),

@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use nono_checkpoint::Origin;
-use nono_checkpoint::trigger::Call;
+use nono_checkpoint::trigger::ToolCall;
 use serde_json::Value;
 
-use super::{Event, Reply, Told};
-use adapter::{ADAPTERS, Adapter, Evidence, Kind, Sign};
+use super::{HookEvent, HookPayload, HookReply};
+use adapter::{ADAPTERS, Adapter, EventKind, Evidence, Sign};
 
 /// An agent that nono supports.
 #[derive(Clone, Copy)]
@@ -94,8 +94,8 @@ impl FromStr for Agent {
 }
 
 /// Parse an agent's payload. `event`: the event that the hook was called with, for payloads that do not name theirs.
-pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
-    let Ok(Agent(adapter)) = agent.parse() else { return Told::default() };
+pub fn told(agent: &str, event: &str, payload: &Value) -> HookPayload {
+    let Ok(Agent(adapter)) = agent.parse() else { return HookPayload::default() };
     let fields = &adapter.fields;
     let named = fields.event.as_deref().unwrap_or("hook_event_name");
     // An unknown event name in the payload is ignored in favour of `event`.
@@ -113,28 +113,29 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
             (!adapter.failure.is_empty())
                 .then(|| adapter.failure.iter().any(|sign| shows(sign, payload, &output)))
         };
-        Event::AfterTool {
+        HookEvent::AfterTool {
             call: really_written(call(), adapter, payload),
             failed: failed.or_else(signs),
             output,
         }
     };
     let event = match adapter.events.get(&event) {
-        Some(Kind::SessionStart) => Event::SessionStart,
-        Some(Kind::Prompt) => prompt(adapter, read::prompt(payload, &fields.prompt)),
-        Some(Kind::BeforeTool) => Event::BeforeTool { call: call() },
-        Some(Kind::AfterTool) => after(None),
-        Some(Kind::ToolSucceeded) => after(Some(false)),
-        Some(Kind::ToolFailed) => after(Some(true)),
-        Some(Kind::Stop) => Event::Stop,
-        Some(Kind::SessionEnd) => Event::SessionEnd,
-        None => Event::Unknown,
+        Some(EventKind::SessionStart) => HookEvent::SessionStart,
+        Some(EventKind::Prompt) => prompt(adapter, read::prompt(payload, &fields.prompt)),
+        Some(EventKind::BeforeTool) => HookEvent::BeforeTool { call: call() },
+        Some(EventKind::AfterTool) => after(None),
+        Some(EventKind::ToolSucceeded) => after(Some(false)),
+        Some(EventKind::ToolFailed) => after(Some(true)),
+        Some(EventKind::Stop) => HookEvent::Stop,
+        Some(EventKind::SessionEnd) => HookEvent::SessionEnd,
+        None => HookEvent::Unknown,
     };
     let is_shell = matches!(
         event,
-        Event::BeforeTool { call: Call::Shell { .. } } | Event::AfterTool { call: Call::Shell { .. }, .. }
+        HookEvent::BeforeTool { call: ToolCall::Shell { .. } }
+            | HookEvent::AfterTool { call: ToolCall::Shell { .. }, .. }
     );
-    Told {
+    HookPayload {
         origin: Origin {
             agent: Some(adapter.name.clone()),
             session: read::id(payload, &fields.session),
@@ -150,18 +151,18 @@ pub fn told(agent: &str, event: &str, payload: &Value) -> Told {
 }
 
 /// The user sent a prompt, or an agent that reports its own texts as prompts continued its turn.
-fn prompt(adapter: &Adapter, text: String) -> Event {
+fn prompt(adapter: &Adapter, text: String) -> HookEvent {
     let goes_on = |start: &String| if start.is_empty() { text.is_empty() } else { text.starts_with(start) };
-    if adapter.goes_on.iter().any(goes_on) { Event::Unknown } else { Event::Prompt { text } }
+    if adapter.goes_on.iter().any(goes_on) { HookEvent::Unknown } else { HookEvent::Prompt { text } }
 }
 
 /// Classify a tool call by its input.
-fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
+fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> ToolCall {
     let tools = &adapter.tools;
     if let Some(keys) = tools.shells.get(tool) {
         let line = read::command(input, keys);
         return line
-            .map_or_else(|| read::other(tool), |command| Call::Shell { tool: tool.to_owned(), command });
+            .map_or_else(|| read::other(tool), |command| ToolCall::Shell { tool: tool.to_owned(), command });
     }
     let path = |keys: Option<&Vec<String>>| keys.and_then(|keys| read::path_at(input, keys));
     let file = path(tools.files.get(tool));
@@ -170,14 +171,14 @@ fn read_call(adapter: &Adapter, tool: &str, input: &Value) -> Call {
         (None, Some(keys)) => read::patched(tool, input, keys),
         (None, None) if tools.files.contains_key(tool) => read::files(tool, None),
         (None, None) if tools.reads.contains_key(tool) => {
-            Call::Reads { tool: tool.to_owned(), path: path(tools.reads.get(tool)) }
+            ToolCall::Reads { tool: tool.to_owned(), path: path(tools.reads.get(tool)) }
         }
         (None, None) => read::other(tool),
     }
 }
 
 /// Call with the files that were actually written, if the agent reports them afterwards.
-fn really_written(call: Call, adapter: &Adapter, payload: &Value) -> Call {
+fn really_written(call: ToolCall, adapter: &Adapter, payload: &Value) -> ToolCall {
     let written = adapter.written.as_deref().and_then(|place| read::at(payload, place));
     let written: Vec<PathBuf> = written
         .iter()
@@ -187,7 +188,7 @@ fn really_written(call: Call, adapter: &Adapter, payload: &Value) -> Call {
         .map(PathBuf::from)
         .collect();
     match call {
-        Call::Files { tool, .. } if !written.is_empty() => read::files(&tool, written),
+        ToolCall::Files { tool, .. } if !written.is_empty() => read::files(&tool, written),
         call => call,
     }
 }
@@ -217,7 +218,7 @@ pub fn answers_itself(agent: &str, event: &str) -> bool {
 }
 
 /// Reply in the agent's format. `event` as in [`told`].
-pub fn answer(agent: &str, event: &str, reply: &Reply) -> String {
+pub fn answer(agent: &str, event: &str, reply: &HookReply) -> String {
     let Ok(Agent(adapter)) = agent.parse() else { return "{}".to_owned() };
     let answer = &adapter.answer;
     let can_ask = answer.ask.as_ref().is_some_and(|slot| slot.is_at(event));

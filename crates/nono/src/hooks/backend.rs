@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nono_audit::Digest;
-use nono_checkpoint::manager::Note;
-use nono_checkpoint::remote::{self, Action};
+use nono_checkpoint::manager::RestoreNote;
+use nono_checkpoint::supervisor_request::{self, RemoteAction};
 use nono_checkpoint::turns::Turns;
 use nono_checkpoint::{CheckpointError, CheckpointId, CheckpointManager, Ensured, Origin, Skip};
 use nono_supervisor::mediate::NO_HISTORIES;
 use serde_json::Value;
 
 use crate::request::{self, RequestError, Wait};
-use crate::rollback::room::gaps;
+use crate::rollback::quota::gaps;
 
 /// Error message.
 pub type Trouble = String;
@@ -51,7 +51,7 @@ pub trait Backend {
     fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
 
     /// Restores that the agent has not been informed of yet.
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble>;
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble>;
 }
 
 /// Backend in this process.
@@ -202,7 +202,7 @@ impl Backend for Local {
         trouble.map_or(Ok(()), Err)
     }
 
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble> {
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble> {
         let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(Vec::new()) };
         self.manager.take_notes(agent, session).map_err(|error| error.to_string())
     }
@@ -225,7 +225,7 @@ impl Remote {
         Remote { socket }
     }
 
-    fn ask(&self, action: Action) -> Result<Value, Trouble> {
+    fn ask(&self, action: RemoteAction) -> Result<Value, Trouble> {
         let wait = Wait { patience: Some(PATIENCE), until: None };
         match request::history(&self.socket, action, wait) {
             // Not reported at every call: it was chosen when the session began.
@@ -247,19 +247,19 @@ fn beginning(command: &str) -> String {
     format!("{whole} … ({} bytes)", command.len())
 }
 
-fn lossless(targets: &[PathBuf]) -> Vec<remote::Path> {
-    targets.iter().cloned().map(remote::Path).collect()
+fn lossless(targets: &[PathBuf]) -> Vec<supervisor_request::Path> {
+    targets.iter().cloned().map(supervisor_request::Path).collect()
 }
 
 impl Backend for Remote {
     fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble> {
         let digest = Some(Digest::of(b"", &[text.as_bytes()]).hex());
-        self.ask(Action::Prompt { origin: origin.clone(), digest }).map(|_| ())
+        self.ask(RemoteAction::Prompt { origin: origin.clone(), digest }).map(|_| ())
     }
 
     fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble> {
         let (origin, targets) = (origin.clone(), lossless(targets));
-        self.ask(Action::Begins { origin, command: command.map(beginning), targets }).map(|_| ())
+        self.ask(RemoteAction::Begins { origin, command: command.map(beginning), targets }).map(|_| ())
     }
 
     fn before(
@@ -270,7 +270,8 @@ impl Backend for Remote {
         targets: &[PathBuf],
     ) -> Protected {
         let (origin, reason, lossless) = (origin.clone(), reason.to_owned(), lossless(targets));
-        let action = Action::Before { origin, reason, command: command.map(beginning), targets: lossless };
+        let action =
+            RemoteAction::Before { origin, reason, command: command.map(beginning), targets: lossless };
         match self.ask(action) {
             Ok(answer) => understood(&answer),
             Err(why) => {
@@ -281,16 +282,18 @@ impl Backend for Remote {
     }
 
     fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
-        first_problem(&self.ask(Action::After { origin: origin.clone(), targets: lossless(targets) })?)
+        first_problem(&self.ask(RemoteAction::After { origin: origin.clone(), targets: lossless(targets) })?)
     }
 
     fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
-        first_problem(&self.ask(Action::Stopped { origin: origin.clone(), targets: lossless(targets) })?)
+        first_problem(
+            &self.ask(RemoteAction::Stopped { origin: origin.clone(), targets: lossless(targets) })?,
+        )
     }
 
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<Note>, Trouble> {
-        let answer: Option<Vec<Note>> =
-            serde_json::from_value(self.ask(Action::Notes { origin: origin.clone() })?)
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble> {
+        let answer: Option<Vec<RestoreNote>> =
+            serde_json::from_value(self.ask(RemoteAction::Notes { origin: origin.clone() })?)
                 .map_err(|error| error.to_string())?;
         Ok(answer.unwrap_or_default())
     }

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::trigger::Call;
+use nono_checkpoint::trigger::ToolCall;
 use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
-use nono_supervisor::report::Attempt;
+use nono_supervisor::report::DeniedAttempt;
 
 use crate::diagnostic::{
     Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text, quote_all, shown,
@@ -39,11 +39,11 @@ const LINES: usize = 20;
 /// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
 /// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
 /// findings count.
-pub fn explain(call: &Call, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
+pub fn explain(call: &ToolCall, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
     let mut findings = diagnose_text(output, &sandbox.policy);
     let succeeded = failed == Some(false);
     if succeeded {
-        if !matches!(call, Call::Shell { .. }) {
+        if !matches!(call, ToolCall::Shell { .. }) {
             return None;
         }
         findings = Findings { denials: findings.denials, ..Findings::default() };
@@ -66,11 +66,13 @@ pub fn explain(call: &Call, failed: Option<bool>, output: &str, sandbox: &Sandbo
 }
 
 /// Paths that the tool was given.
-fn given(call: &Call) -> impl Iterator<Item = (&Path, AccessMode)> {
+fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
     let (paths, access): (&[PathBuf], _) = match call {
-        Call::Files { paths, .. } => (paths, AccessMode::Write),
-        Call::Reads { path: Some(path), .. } => (std::slice::from_ref(path), AccessMode::Read),
-        Call::Reads { path: None, .. } | Call::Shell { .. } | Call::Other { .. } => (&[], AccessMode::Read),
+        ToolCall::Files { paths, .. } => (paths, AccessMode::Write),
+        ToolCall::Reads { path: Some(path), .. } => (std::slice::from_ref(path), AccessMode::Read),
+        ToolCall::Reads { path: None, .. } | ToolCall::Shell { .. } | ToolCall::Other { .. } => {
+            (&[], AccessMode::Read)
+        }
     };
     paths.iter().map(move |path| (path.as_path(), access))
 }
@@ -169,7 +171,7 @@ fn remedy(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
 /// Remedies under `--ask`.
 fn requests(findings: &Findings, sandbox: &Sandbox) -> Vec<String> {
     let opens = findings.denials.iter().filter_map(|denial| match &denial.attempt {
-        Attempt::Open { path, access } => Some((path.as_path(), *access)),
+        DeniedAttempt::Open { path, access } => Some((path.as_path(), *access)),
         _ => None,
     });
     let (refused, wanted): (Vec<_>, Vec<_>) =

@@ -7,11 +7,11 @@
 
 mod apply;
 mod config;
+mod confinement;
 mod error;
 mod files;
 mod json_hooks;
 mod jsonc;
-mod reach;
 mod record;
 mod section;
 mod status;
@@ -26,13 +26,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::agents::Agent;
-use files::{Content, Target};
-use reach::Reach;
+use confinement::PathConfinement;
+use files::{HookFile, HookFileContent};
 
 pub use apply::{Applied, apply};
 pub use error::InstallError;
 pub use files::variables;
-pub use status::{State, Status, status};
+pub use status::{AgentStatus, HookState, status};
 
 /// Location of agents' settings: the home folder, and the variables that move them.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ pub enum Scope {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct InstallRequest {
     pub agent: Agent,
     pub scope: Scope,
     pub places: Places,
@@ -88,7 +88,7 @@ impl Purpose {
 
 /// One file that is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct FileEdit {
     pub path: PathBuf,
     /// The file itself, if the path is a symlink.
     pub leads_to: Option<PathBuf>,
@@ -99,7 +99,7 @@ pub struct Change {
     pub after: Option<Vec<u8>>,
 }
 
-impl Change {
+impl FileEdit {
     /// `create`, `edit` or `delete`.
     pub fn action(&self) -> &'static str {
         match (&self.before, &self.after) {
@@ -112,20 +112,20 @@ impl Change {
 
 /// Planned changes.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct InstallPlan {
     pub agent: Agent,
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileEdit>,
     /// Notes for the user: files left alone, and confirmations that the agent asks for before it runs hooks.
     pub notes: Vec<String>,
     is_install: bool,
     state_dir: PathBuf,
-    reach: Reach,
+    reach: PathConfinement,
 }
 
 /// Plan the installation of the hooks. Without changes they are installed already.
-pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
+pub fn plan_install(request: &InstallRequest) -> Result<InstallPlan, InstallError> {
     let targets = files::targets(request)?;
-    let mut plan = Plan::new(request, true)?;
+    let mut plan = InstallPlan::new(request, true)?;
     for target in targets {
         let before = plan.reach.read(&target.path)?;
         if let Some(note) = foreign(&target, before.as_deref()) {
@@ -143,10 +143,10 @@ pub fn plan_install(request: &Request) -> Result<Plan, InstallError> {
 }
 
 /// Plan their removal. Whether checkpoints are enabled is not changed: other agents may rely on it.
-pub fn plan_remove(request: &Request) -> Result<Plan, InstallError> {
+pub fn plan_remove(request: &InstallRequest) -> Result<InstallPlan, InstallError> {
     let targets = files::targets(request)?;
-    let mut plan = Plan::new(request, false)?;
-    let record = record::Record::load(&request.state_dir)?;
+    let mut plan = InstallPlan::new(request, false)?;
+    let record = record::InstallRecord::load(&request.state_dir)?;
     for target in targets {
         let before = match plan.reach.read(&target.path) {
             // nono's part is not behind the link, and the rest can be removed.
@@ -168,78 +168,86 @@ pub fn plan_remove(request: &Request) -> Result<Plan, InstallError> {
     Ok(plan)
 }
 
-impl Plan {
-    fn new(request: &Request, is_install: bool) -> Result<Plan, InstallError> {
-        Ok(Plan {
+impl InstallPlan {
+    fn new(request: &InstallRequest, is_install: bool) -> Result<InstallPlan, InstallError> {
+        Ok(InstallPlan {
             agent: request.agent,
             changes: Vec::new(),
             notes: Vec::new(),
             is_install,
             state_dir: request.state_dir.clone(),
-            reach: Reach::of(&request.scope)?,
+            reach: PathConfinement::of(&request.scope)?,
         })
     }
 
     fn push(
         &mut self,
-        target: &Target,
+        target: &HookFile,
         before: Option<Vec<u8>>,
         after: Option<Vec<u8>>,
     ) -> Result<(), InstallError> {
         if before != after {
             let (path, purpose) = (target.path.clone(), target.purpose);
             let leads_to = self.reach.leads_to(&path)?;
-            self.changes.push(Change { path, leads_to, purpose, before, after });
+            self.changes.push(FileEdit { path, leads_to, purpose, before, after });
         }
         Ok(())
     }
 }
 
 /// Message if a file that should be wholly nono's is not: it is left alone.
-fn foreign(target: &Target, before: Option<&[u8]>) -> Option<String> {
-    let (Content::Own(_), Some(before)) = (&target.content, before) else { return None };
+fn foreign(target: &HookFile, before: Option<&[u8]>) -> Option<String> {
+    let (HookFileContent::Own(_), Some(before)) = (&target.content, before) else { return None };
     let is_ours = find(before, templates::MARK.as_bytes()).is_some();
     (!is_ours).then(|| format!("{} is yours, and stays as it is", target.path.display()))
 }
 
 /// Content with nono's part.
-fn installed(target: &Target, before: Option<&[u8]>, request: &Request) -> Result<Vec<u8>, InstallError> {
+fn installed(
+    target: &HookFile,
+    before: Option<&[u8]>,
+    request: &InstallRequest,
+) -> Result<Vec<u8>, InstallError> {
     let path = &target.path;
     match &target.content {
-        Content::Json(hooks) => {
+        HookFileContent::Json(hooks) => {
             let text = text(path, before)?;
             let text = if text.trim().is_empty() { "{}\n" } else { text };
             let edited = json_hooks::install(text, hooks, request.agent);
             edited.map(String::into_bytes).map_err(|problem| problem.at(path))
         }
-        Content::Yaml(hooks) => {
+        HookFileContent::Yaml(hooks) => {
             let edited = yaml::install(text(path, before)?, hooks);
             edited.map(String::into_bytes).map_err(|problem| problem.at(path))
         }
-        Content::Section(body) => section::install(before.unwrap_or_default(), request.agent, body)
+        HookFileContent::Section(body) => section::install(before.unwrap_or_default(), request.agent, body)
             .map_err(|line| InstallError::Section { path: path.clone(), line }),
-        Content::Own(text) => Ok(text.clone().into_bytes()),
+        HookFileContent::Own(text) => Ok(text.clone().into_bytes()),
     }
 }
 
 /// Content without nono's part; `None` if there was nothing else in it.
-fn removed(target: &Target, before: &[u8], request: &Request) -> Result<Option<Vec<u8>>, InstallError> {
+fn removed(
+    target: &HookFile,
+    before: &[u8],
+    request: &InstallRequest,
+) -> Result<Option<Vec<u8>>, InstallError> {
     let path = &target.path;
     match &target.content {
-        Content::Json(_) => {
+        HookFileContent::Json(_) => {
             let edited = json_hooks::remove(text(path, Some(before))?, request.agent);
             edited.map(|text| Some(text.into_bytes())).map_err(|problem| problem.at(path))
         }
-        Content::Yaml(hooks) => {
+        HookFileContent::Yaml(hooks) => {
             let edited = yaml::remove(text(path, Some(before))?, hooks);
             edited.map(|text| Some(text.into_bytes())).map_err(|problem| problem.at(path))
         }
-        Content::Section(_) => {
+        HookFileContent::Section(_) => {
             let left = section::remove(before, request.agent);
             let left = left.map_err(|line| InstallError::Section { path: path.clone(), line })?;
             Ok((!left.is_empty() || before.is_empty()).then_some(left))
         }
-        Content::Own(_) => Ok(foreign(target, Some(before)).map(|_| before.to_vec())),
+        HookFileContent::Own(_) => Ok(foreign(target, Some(before)).map(|_| before.to_vec())),
     }
 }
 
@@ -250,7 +258,7 @@ fn text<'a>(path: &Path, bytes: Option<&'a [u8]>) -> Result<&'a str, InstallErro
 
 /// Read a file of nono's own; `None` if there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
-    Reach::Anywhere.read(path)
+    PathConfinement::Anywhere.read(path)
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

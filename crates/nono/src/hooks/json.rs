@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::install::{Applied, Change, Plan, Scope, Status};
+use super::install::{AgentStatus, Applied, FileEdit, InstallPlan, Scope};
 
 /// Plan of an install or removal; with `applied`, its result.
-pub fn plan(plan: &Plan, applied: Option<&Applied>) -> Value {
-    let change = |change: &Change| {
+pub fn plan(plan: &InstallPlan, applied: Option<&Applied>) -> Value {
+    let change = |change: &FileEdit| {
         let mut value = json!({
             "path": path(&change.path), "action": change.action(), "purpose": change.purpose.name(),
         });
@@ -28,7 +28,7 @@ pub fn plan(plan: &Plan, applied: Option<&Applied>) -> Value {
     })
 }
 
-pub fn status(status: &Status) -> Value {
+pub fn status(status: &AgentStatus) -> Value {
     json!({
         "agent": status.agent.name(),
         "scope": if status.scope == Scope::User { "user" } else { "project" },

@@ -11,27 +11,27 @@ pub mod denial;
 pub mod install;
 pub mod json;
 pub mod run;
-pub mod slash;
+pub mod slash_command;
 pub mod upkeep;
 
 use std::path::PathBuf;
 
 use nono_checkpoint::Origin;
-use nono_checkpoint::trigger::Call;
+use nono_checkpoint::trigger::ToolCall;
 
 /// Payload of a hook, independent of the agent's format. All of it comes from the agent: hostile text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct HookPayload {
     /// Agent, conversation, turn or message, tool and call, as far as the agent reports them.
     pub origin: Origin,
     /// Working directory of the agent; the hook's own if it does not report one.
     pub cwd: Option<PathBuf>,
-    pub event: Event,
+    pub event: HookEvent,
 }
 
 /// Event at the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Event {
+pub enum HookEvent {
     SessionStart,
     /// The user sent a prompt: a turn begins, with the id in the origin if the agent numbers its turns.
     Prompt {
@@ -39,10 +39,10 @@ pub enum Event {
         text: String,
     },
     BeforeTool {
-        call: Call,
+        call: ToolCall,
     },
     AfterTool {
-        call: Call,
+        call: ToolCall,
         /// Whether the tool failed; `None` if the agent does not report it.
         failed: Option<bool>,
         /// End of the tool's output (see [`OUTPUT`]).
@@ -61,7 +61,7 @@ pub const OUTPUT: usize = 64 << 10;
 
 /// Answer to the agent. Parts for which the agent's format has no place are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct HookReply {
     /// Text for the model.
     pub context: Option<String>,
     /// Text for the user, such as missing protection.
@@ -72,14 +72,14 @@ pub struct Reply {
     pub ask: Option<String>,
 }
 
-impl Reply {
+impl HookReply {
     pub fn is_empty(&self) -> bool {
         self.context.is_none() && self.message.is_none() && self.answer.is_none() && self.ask.is_none()
     }
 
     /// Reply with a message for the user only.
-    pub fn message(text: impl Into<String>) -> Reply {
-        Reply { message: Some(text.into()), ..Reply::default() }
+    pub fn message(text: impl Into<String>) -> HookReply {
+        HookReply { message: Some(text.into()), ..HookReply::default() }
     }
 }
 

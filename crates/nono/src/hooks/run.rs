@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::Origin;
-use nono_checkpoint::manager::Note;
+use nono_checkpoint::manager::RestoreNote;
 use nono_checkpoint::project::leads_to;
-use nono_checkpoint::trigger::{self, Call, Judgement};
+use nono_checkpoint::trigger::{self, Judgement, ToolCall};
 use serde_json::json;
 
 use super::agents::rewind;
 use super::backend::Backend;
 use super::denial::{self, Sandbox};
-use super::{Event, Reply, Told};
+use super::{HookEvent, HookPayload, HookReply};
 use crate::diagnostic::{escape, shown};
 
 /// Environment of the hook.
@@ -33,32 +33,34 @@ pub struct Context {
 /// Result of handling an event: the reply, and work left for the background.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handled {
-    pub reply: Reply,
+    pub reply: HookReply,
     /// Projects of which a checkpoint was taken: their stores can be settled.
     pub taken: Vec<PathBuf>,
     /// Something was not protected, perhaps for lack of space, which can be freed.
     pub short: bool,
 }
 
-pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Handled {
+pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) -> Handled {
     let mut handled = Handled::default();
     let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
     let judged = match &told.event {
-        Event::BeforeTool { call } => trigger::judge(call, &cwd, &context.home),
+        HookEvent::BeforeTool { call } => trigger::judge(call, &cwd, &context.home),
         _ => Judgement::Harmless,
     };
-    if let (Event::BeforeTool { call }, Judgement::Destructive { targets, .. }) = (&told.event, &judged) {
+    if let (HookEvent::BeforeTool { call }, Judgement::Destructive { targets, .. }) = (&told.event, &judged) {
         handled.reply.ask = removes_history(call, targets, &cwd, context);
     }
     if context.enabled {
         match &told.event {
-            Event::SessionStart | Event::Prompt { .. } => prompt(told, backend, &mut handled.reply),
-            Event::BeforeTool { call } => {
+            HookEvent::SessionStart | HookEvent::Prompt { .. } => prompt(told, backend, &mut handled.reply),
+            HookEvent::BeforeTool { call } => {
                 before((call, judged), &told.origin, backend, context, &cwd, &mut handled);
             }
-            Event::AfterTool { call, .. } => after(call, &told.origin, backend, context, &cwd, &mut handled),
-            Event::Stop | Event::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
-            Event::Unknown => {}
+            HookEvent::AfterTool { call, .. } => {
+                after(call, &told.origin, backend, context, &cwd, &mut handled)
+            }
+            HookEvent::Stop | HookEvent::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
+            HookEvent::Unknown => {}
         }
     }
     if let Some(sandbox) = &context.sandbox {
@@ -68,8 +70,8 @@ pub fn handle(told: &Told, backend: &mut dyn Backend, context: &Context) -> Hand
 }
 
 /// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
-fn prompt(told: &Told, backend: &mut dyn Backend, reply: &mut Reply) {
-    if let Event::Prompt { text } = &told.event {
+fn prompt(told: &HookPayload, backend: &mut dyn Backend, reply: &mut HookReply) {
+    if let HookEvent::Prompt { text } = &told.event {
         let said = first_words(text);
         let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
         if let Err(trouble) = backend.prompt(&origin, text) {
@@ -98,7 +100,7 @@ fn first_words(text: &str) -> String {
 }
 
 fn before(
-    (call, judged): (&Call, Judgement),
+    (call, judged): (&ToolCall, Judgement),
     origin: &Origin,
     backend: &mut dyn Backend,
     context: &Context,
@@ -111,7 +113,7 @@ fn before(
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
             // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
-            if matches!(call, Call::Shell { .. })
+            if matches!(call, ToolCall::Shell { .. })
                 && let Err(trouble) = backend.begins(&origin, command_of(call), &[])
             {
                 handled.reply.tell(&trouble_words(&trouble));
@@ -130,7 +132,7 @@ fn before(
 
 /// Reason to ask the user about a call first: it removes what it could be undone with. From inside a sandbox that is
 /// impossible, whatever is typed.
-fn removes_history(call: &Call, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
+fn removes_history(call: &ToolCall, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
     let state = context.state_dir.as_ref()?;
     let state = state.canonicalize().unwrap_or_else(|_| state.clone());
     let is_own = |target: &PathBuf| leads_to(target).unwrap_or_else(|| target.clone()).starts_with(&state);
@@ -168,7 +170,7 @@ pub fn unreadable(
 }
 
 fn after(
-    call: &Call,
+    call: &ToolCall,
     origin: &Origin,
     backend: &mut dyn Backend,
     context: &Context,
@@ -181,7 +183,7 @@ fn after(
         Judgement::Harmless => Vec::new(),
     };
     // A shell may have written more than could be told from its command line.
-    if !matches!(call, Call::Files { .. }) {
+    if !matches!(call, ToolCall::Files { .. }) {
         targets.push(cwd.to_owned());
     }
     if let Err(trouble) = backend.after(&with_tool(origin, call), &targets) {
@@ -191,28 +193,28 @@ fn after(
 
 /// The agent has finished: calls whose end it never reported (some agents report nothing of a failed call) are over,
 /// and later changes are not the agent's.
-fn over(told: &Told, backend: &mut dyn Backend, cwd: &Path, reply: &mut Reply) {
+fn over(told: &HookPayload, backend: &mut dyn Backend, cwd: &Path, reply: &mut HookReply) {
     if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
         reply.tell(&trouble_words(&trouble));
     }
 }
 
-fn command_of(call: &Call) -> Option<&str> {
+fn command_of(call: &ToolCall) -> Option<&str> {
     match call {
-        Call::Shell { command, .. } => Some(command),
+        ToolCall::Shell { command, .. } => Some(command),
         _ => None,
     }
 }
 
-fn with_tool(origin: &Origin, call: &Call) -> Origin {
+fn with_tool(origin: &Origin, call: &ToolCall) -> Origin {
     let tool = origin.tool.clone().or_else(|| Some(call.tool().to_owned()).filter(|tool| !tool.is_empty()));
     Origin { tool, ..origin.clone() }
 }
 
-fn about_the_sandbox(told: &Told, sandbox: &Sandbox, reply: &mut Reply) {
+fn about_the_sandbox(told: &HookPayload, sandbox: &Sandbox, reply: &mut HookReply) {
     match &told.event {
-        Event::SessionStart => reply.inform(&denial::introduction(sandbox)),
-        Event::AfterTool { call, failed, output } => {
+        HookEvent::SessionStart => reply.inform(&denial::introduction(sandbox)),
+        HookEvent::AfterTool { call, failed, output } => {
             if let Some(text) = denial::explain(call, *failed, output, sandbox) {
                 reply.inform(&text);
             }
@@ -226,7 +228,7 @@ fn trouble_words(trouble: &str) -> String {
 }
 
 /// Message for the model that its edits are gone, as text and as JSON.
-fn note_words(note: &Note, rewind: Option<&str>) -> String {
+fn note_words(note: &RestoreNote, rewind: Option<&str>) -> String {
     const FILES: usize = 50;
     const TURNS: usize = 200;
     let few =
@@ -258,7 +260,7 @@ fn note_words(note: &Note, rewind: Option<&str>) -> String {
     format!("[nono] {what}.{}\n{value}", rewind.unwrap_or_default())
 }
 
-impl Reply {
+impl HookReply {
     /// Append a text for the model.
     pub fn inform(&mut self, text: &str) {
         add(&mut self.context, text);

@@ -17,7 +17,7 @@ use nono_policy::{
     AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, is_system_folder,
     is_within, query_path,
 };
-use nono_supervisor::recorded::{Reached, Recorded, Stands, Touched, Use};
+use nono_supervisor::recorded::{PathObject, Reached, Recorded, Touched, Use};
 
 use crate::session::Learned;
 use fold::Grants;
@@ -220,7 +220,7 @@ impl<'a> Needs<'a> {
         false
     }
 
-    fn object(&mut self, path: &Path, stands: Stands, access: AccessMode, made: bool) {
+    fn object(&mut self, path: &Path, stands: PathObject, access: AccessMode, made: bool) {
         if made {
             // The next run has to create it again.
             if self.grants.widen_above(path, access) {
@@ -234,9 +234,9 @@ impl<'a> Needs<'a> {
             };
         }
         match stands {
-            Stands::Directory => self.folder(path, access),
-            Stands::File => self.grants.file(path, access),
-            Stands::Special => drop(self.special.insert(path.to_owned())),
+            PathObject::Directory => self.folder(path, access),
+            PathObject::File => self.grants.file(path, access),
+            PathObject::Special => drop(self.special.insert(path.to_owned())),
         }
     }
 

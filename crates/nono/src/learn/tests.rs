@@ -22,7 +22,7 @@ impl Lab {
         self.temp.path().canonicalize().unwrap().join("home").join(below)
     }
 
-    fn touch(&mut self, below: &str, stands: Stands, uses: &[Use]) -> &mut Lab {
+    fn touch(&mut self, below: &str, stands: PathObject, uses: &[Use]) -> &mut Lab {
         let path = if below.starts_with('/') { below.into() } else { self.path(below) };
         let fresh = || Touched { stands, uses: [].into(), denied: [].into() };
         self.recorded.touched.entry(path).or_insert_with(fresh).uses.extend(uses);
@@ -34,7 +34,7 @@ impl Lab {
         let path = self.path(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "").unwrap();
-        self.touch(below, Stands::File, uses)
+        self.touch(below, PathObject::File, uses)
     }
 
     fn protect(&mut self, below: &str) {
@@ -71,9 +71,9 @@ use Use::{Execute, Made, Names, Read, Write};
 fn each_use_is_a_grant_of_its_own() {
     let mut lab = Lab::new();
     lab.file("work/in", &[Read]).file("work/out", &[Write]).file("both", &[Read, Write]);
-    lab.file("tool", &[Execute]).touch("/proc/1/status", Stands::File, &[Read]);
+    lab.file("tool", &[Execute]).touch("/proc/1/status", PathObject::File, &[Read]);
     std::fs::create_dir(lab.path("listed")).unwrap();
-    lab.touch("listed", Stands::Directory, &[Read]).touch("gone", Stands::File, &[Read]);
+    lab.touch("listed", PathObject::Directory, &[Read]).touch("gone", PathObject::File, &[Read]);
     assert_eq!(
         lab.filesystem(),
         serde_json::json!({
@@ -120,15 +120,15 @@ fn four_entries_are_a_folder() {
 fn what_was_made_needs_its_folder() {
     let mut lab = Lab::new();
     std::fs::create_dir(lab.path("out")).unwrap();
-    lab.touch("out", Stands::Directory, &[Names]).touch("out/new", Stands::File, &[Write, Made]);
+    lab.touch("out", PathObject::Directory, &[Names]).touch("out/new", PathObject::File, &[Write, Made]);
     assert_eq!(lab.filesystem(), serde_json::json!({"write": ["$HOME/out"]}));
     // Read again, it has to be readable again; in a folder that was made, too.
-    lab.touch("out/dir", Stands::Directory, &[Write, Made, Names]);
-    lab.touch("out/dir/deep", Stands::File, &[Read]);
+    lab.touch("out/dir", PathObject::Directory, &[Write, Made, Names]);
+    lab.touch("out/dir/deep", PathObject::File, &[Read]);
     assert_eq!(lab.filesystem(), serde_json::json!({"allow": ["$HOME/out"]}));
     // What was there before and only read stays as it is.
     let mut lab = Lab::new();
-    lab.file("out/old", &[Read]).touch("out", Stands::Directory, &[Names]);
+    lab.file("out/old", &[Read]).touch("out", PathObject::Directory, &[Names]);
     assert_eq!(lab.filesystem(), serde_json::json!({"write": ["$HOME/out"], "read_file": ["$HOME/out/old"]}));
 }
 
@@ -137,10 +137,10 @@ fn a_home_or_a_system_is_never_opened() {
     let mut lab = Lab::new();
     for name in ["a", "b", "c", "d", "e"] {
         lab.file(&format!("config-{name}"), &[Read]);
-        lab.touch(&format!("/etc/none-{name}"), Stands::File, &[Read]);
+        lab.touch(&format!("/etc/none-{name}"), PathObject::File, &[Read]);
     }
-    lab.file("made", &[Write, Made]).touch("", Stands::Directory, &[Names, Read]);
-    lab.touch("temporary", Stands::File, &[Write, Made]);
+    lab.file("made", &[Write, Made]).touch("", PathObject::Directory, &[Names, Read]);
+    lab.touch("temporary", PathObject::File, &[Write, Made]);
     let proposal = lab.propose();
     assert!(proposal.grants.iter().all(|grant| !grant.is_dir), "{:?}", proposal.grants);
     assert!(proposal.grants.iter().any(|grant| grant.path == lab.path("made")), "it is there now");
@@ -181,9 +181,9 @@ fn names_that_no_profile_can_hold_are_told() {
     use std::os::unix::ffi::OsStrExt;
     let mut lab = Lab::new();
     let odd = lab.path("work").join(std::ffi::OsStr::from_bytes(b"a\xff"));
-    let touched = Touched { stands: Stands::File, uses: [Read].into(), denied: [Read].into() };
+    let touched = Touched { stands: PathObject::File, uses: [Read].into(), denied: [Read].into() };
     lab.recorded.touched.insert(odd.clone(), touched);
-    lab.touch("/dev/kmsg", Stands::Special, &[Read]);
+    lab.touch("/dev/kmsg", PathObject::Special, &[Read]);
     let proposal = lab.propose();
     assert_eq!(proposal.left_out, [PathBuf::from("/dev/kmsg"), odd.clone()]);
     assert!(proposal.grants.is_empty());

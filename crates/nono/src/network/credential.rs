@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::command::{self, CommandError};
 use super::services::{self, Service};
-use super::settings::{Settings, is_name};
+use super::settings::{NetworkSettings, is_name};
 use crate::approval::trusted::{self, Secrecy, TrustError};
 use crate::program;
 
@@ -21,7 +21,7 @@ const MAX_SECRET: u64 = 64 << 10;
 
 /// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SecretSource {
     Env(String),
     File(PathBuf),
     /// Command line for `/bin/sh`.
@@ -36,7 +36,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialRequest {
     pub name: String,
-    pub source: Option<Source>,
+    pub source: Option<SecretSource>,
 }
 
 /// Reason why a credential cannot be used. The source is never repeated: the user may have written the secret itself
@@ -112,28 +112,31 @@ impl FromStr for CredentialRequest {
             return Err(CredentialError::Name);
         }
         let wrong = || CredentialError::Source { name: name.to_owned() };
-        let source = source.map(|text| Source::read(text).ok_or_else(wrong)).transpose()?;
+        let source = source.map(|text| SecretSource::read(text).ok_or_else(wrong)).transpose()?;
         Ok(CredentialRequest { name: name.to_owned(), source })
     }
 }
 
-impl Source {
-    fn read(text: &str) -> Option<Source> {
+impl SecretSource {
+    fn read(text: &str) -> Option<SecretSource> {
         let (kind, rest) = text.split_once(':')?;
         if rest.is_empty() {
             return None;
         }
         match kind {
-            "env" => (!rest.contains(['=', '\0'])).then(|| Source::Env(rest.to_owned())),
-            "file" => Some(Source::File(rest.into())),
-            "cmd" => Some(Source::Command(rest.to_owned())),
+            "env" => (!rest.contains(['=', '\0'])).then(|| SecretSource::Env(rest.to_owned())),
+            "file" => Some(SecretSource::File(rest.into())),
+            "cmd" => Some(SecretSource::Command(rest.to_owned())),
             "keyring" => {
                 let (service, user) = match rest.rsplit_once('/') {
                     Some((service, user)) => (service, Some(user)),
                     None => (rest, None),
                 };
                 let fine = !service.is_empty() && user != Some("");
-                fine.then(|| Source::Keyring { service: service.to_owned(), user: user.map(str::to_owned) })
+                fine.then(|| SecretSource::Keyring {
+                    service: service.to_owned(),
+                    user: user.map(str::to_owned),
+                })
             }
             _ => None,
         }
@@ -141,11 +144,11 @@ impl Source {
 
     /// Source with an absolute path. `~/` is the home folder: no shell expands it after a `:`.
     #[must_use]
-    pub fn at(self, here: &Path, home: Option<&Path>) -> Source {
+    pub fn at(self, here: &Path, home: Option<&Path>) -> SecretSource {
         match self {
-            Source::File(path) => match (path.strip_prefix("~"), home) {
-                (Ok(rest), Some(home)) => Source::File(home.join(rest)),
-                _ => Source::File(here.join(path)),
+            SecretSource::File(path) => match (path.strip_prefix("~"), home) {
+                (Ok(rest), Some(home)) => SecretSource::File(home.join(rest)),
+                _ => SecretSource::File(here.join(path)),
             },
             other => other,
         }
@@ -156,12 +159,15 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     pub service: Service,
-    sources: Vec<Source>,
+    sources: Vec<SecretSource>,
 }
 
 impl Credential {
     /// Look up the service: the user's own first, then the known ones.
-    pub fn new(request: CredentialRequest, settings: &Settings) -> Result<Credential, CredentialError> {
+    pub fn new(
+        request: CredentialRequest,
+        settings: &NetworkSettings,
+    ) -> Result<Credential, CredentialError> {
         let CredentialRequest { name, source } = request;
         let own = settings.services.get(&name).cloned();
         let Some(service) = own.or_else(|| services::known(&name)) else {
@@ -171,9 +177,9 @@ impl Credential {
             known.dedup();
             return Err(CredentialError::Unknown { name, known });
         };
-        let sources: Vec<Source> = match source {
+        let sources: Vec<SecretSource> = match source {
             Some(source) => vec![source],
-            None => service.variables.iter().cloned().map(Source::Env).collect(),
+            None => service.variables.iter().cloned().map(SecretSource::Env).collect(),
         };
         if sources.is_empty() {
             return Err(CredentialError::NoVariable { name });
@@ -184,7 +190,7 @@ impl Credential {
     /// File that holds the secret, if any.
     pub fn file(&self) -> Option<&Path> {
         self.sources.iter().find_map(|source| match source {
-            Source::File(path) => Some(path.as_path()),
+            SecretSource::File(path) => Some(path.as_path()),
             _ => None,
         })
     }
@@ -192,7 +198,7 @@ impl Credential {
     /// Variables that hold the secret, or may.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let named = self.sources.iter().filter_map(|source| match source {
-            Source::Env(name) => Some(name.as_str()),
+            SecretSource::Env(name) => Some(name.as_str()),
             _ => None,
         });
         named.chain(self.service.variables.iter().map(String::as_str))
@@ -201,7 +207,7 @@ impl Credential {
     /// The secret, if it is in a variable.
     pub(super) fn in_environment<'a>(&self, env: &'a [(OsString, OsString)]) -> Option<&'a str> {
         let found = self.sources.iter().find_map(|source| match source {
-            Source::Env(name) => value(env, name),
+            SecretSource::Env(name) => value(env, name),
             _ => None,
         });
         found?.to_str()
@@ -223,16 +229,18 @@ impl Credential {
         let mut variables = Vec::new();
         for source in &self.sources {
             match source {
-                Source::Env(variable) => match around.variable(variable) {
+                SecretSource::Env(variable) => match around.variable(variable) {
                     Some(value) => {
                         let value = value.to_str().map(str::to_owned);
                         return value.ok_or_else(|| CredentialError::Secret { name: name.clone() });
                     }
                     None => variables.push(variable.clone()),
                 },
-                Source::File(path) => return around.file(name, path),
-                Source::Command(script) => return around.command(name, script),
-                Source::Keyring { service, user } => return around.keyring(name, service, user.as_deref()),
+                SecretSource::File(path) => return around.file(name, path),
+                SecretSource::Command(script) => return around.command(name, script),
+                SecretSource::Keyring { service, user } => {
+                    return around.keyring(name, service, user.as_deref());
+                }
             }
         }
         Err(CredentialError::NotSet { name: name.clone(), variables })

@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<CredentialRequest, CredentialError> {
 }
 
 fn credential(text: &str) -> Credential {
-    Credential::new(read(text).unwrap(), &Settings::default()).unwrap()
+    Credential::new(read(text).unwrap(), &NetworkSettings::default()).unwrap()
 }
 
 fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
@@ -26,11 +26,11 @@ fn fetch(text: &str, pairs: &[(&str, &str)]) -> Result<String, CredentialError> 
 fn sources_are_read() {
     let source = |text: &str| read(text).unwrap().source;
     assert_eq!(source("openai"), None);
-    assert_eq!(source("openai=env:KEY"), Some(Source::Env("KEY".into())));
-    assert_eq!(source("openai=file:/a:b"), Some(Source::File("/a:b".into())));
-    assert_eq!(source("openai=cmd:pass show a=b"), Some(Source::Command("pass show a=b".into())));
+    assert_eq!(source("openai=env:KEY"), Some(SecretSource::Env("KEY".into())));
+    assert_eq!(source("openai=file:/a:b"), Some(SecretSource::File("/a:b".into())));
+    assert_eq!(source("openai=cmd:pass show a=b"), Some(SecretSource::Command("pass show a=b".into())));
     let keyring = |service: &str, user: Option<&str>| {
-        Some(Source::Keyring { service: service.into(), user: user.map(Into::into) })
+        Some(SecretSource::Keyring { service: service.into(), user: user.map(Into::into) })
     };
     assert_eq!(source("openai=keyring:a"), keyring("a", None));
     assert_eq!(source("openai=keyring:a/b/me"), keyring("a/b", Some("me")));
@@ -57,15 +57,15 @@ fn what_is_wrong_is_never_repeated() {
 
 #[test]
 fn files_are_found_from_where_they_were_named() {
-    let at = |text: &str| Source::File(text.into()).at(Path::new("/here"), Some(Path::new("/home/me")));
-    assert_eq!(at("x"), Source::File("/here/x".into()));
-    assert_eq!(at("/x"), Source::File("/x".into()));
-    assert_eq!(at("~/x"), Source::File("/home/me/x".into()));
+    let at = |text: &str| SecretSource::File(text.into()).at(Path::new("/here"), Some(Path::new("/home/me")));
+    assert_eq!(at("x"), SecretSource::File("/here/x".into()));
+    assert_eq!(at("/x"), SecretSource::File("/x".into()));
+    assert_eq!(at("~/x"), SecretSource::File("/home/me/x".into()));
 }
 
 #[test]
 fn an_unknown_name_lists_the_known_ones() {
-    let error = Credential::new(read("opnai").unwrap(), &Settings::default()).unwrap_err();
+    let error = Credential::new(read("opnai").unwrap(), &NetworkSettings::default()).unwrap_err();
     assert!(error.hint().unwrap().contains("mistral, npm, openai"), "{error:?}");
 }
 

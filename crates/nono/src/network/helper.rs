@@ -17,8 +17,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use super::backlog::{Backlog, Into};
-use super::wire::{SAID, Said, TOLD, Told};
+use super::event_queue::{Backlog, Into};
+use super::wire::{HelperFrame, SAID, Said, TOLD};
 use crate::helper::{ConfineError, Inbox, confine, harden};
 
 /// Time for connections to end at the end.
@@ -42,7 +42,7 @@ pub fn serve(input: impl AsFd) -> Result<(), HelperError> {
     harden()?;
     let socket = UnixStream::from(input.as_fd().try_clone_to_owned()?);
     let mut inbox = Inbox::new(socket.try_clone()?, TOLD);
-    let Some(Told::Setup { config }) = inbox.next()? else { return Err(HelperError::OutOfTurn) };
+    let Some(HelperFrame::Setup { config }) = inbox.next()? else { return Err(HelperError::OutOfTurn) };
     match prepare(&socket, &mut inbox, &config) {
         Ok(Some((listener, routes))) => run(listener, *config, routes, &socket, inbox),
         Ok(None) => Ok(()),
@@ -64,12 +64,12 @@ fn prepare(
     let routes = Routes::new(config)?;
     SAID.write(&mut socket, &Said::Ready { authority: routes.ca_pem().map(str::to_owned) })?;
     match inbox.next()? {
-        Some(Told::Listener) => {
+        Some(HelperFrame::Listener) => {
             let listener = inbox.descriptor().ok_or(HelperError::OutOfTurn)?;
             Ok(Some((listener.into(), routes)))
         }
-        None | Some(Told::End) => Ok(None),
-        Some(Told::Setup { .. }) => Err(HelperError::OutOfTurn),
+        None | Some(HelperFrame::End) => Ok(None),
+        Some(HelperFrame::Setup { .. }) => Err(HelperError::OutOfTurn),
     }
 }
 
@@ -129,7 +129,7 @@ fn wait_for_the_end(mut inbox: Inbox) -> io::Result<oneshot::Receiver<()>> {
     let (stop, stopped) = oneshot::channel();
     std::thread::Builder::new().name("end".to_owned()).spawn(move || {
         // Any message means the end: nothing else is expected.
-        let _ = inbox.next::<Told>();
+        let _ = inbox.next::<HelperFrame>();
         let _ = stop.send(());
     })?;
     Ok(stopped)

@@ -16,12 +16,12 @@
 //! 4. [`Network::finish`] after the run: closes all connections and returns a summary. The observer has received every
 //!    event by then. If the value is dropped instead, the process is killed.
 
-mod backlog;
 mod command;
 mod credential;
-mod dummy;
 mod environment;
+mod event_queue;
 mod helper;
+mod placeholder;
 mod process;
 mod report;
 pub mod services;
@@ -37,16 +37,16 @@ use std::path::{Path, PathBuf};
 use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
 
 pub use command::CommandError;
-pub use credential::{Credential, CredentialError, CredentialRequest, Source};
+pub use credential::{Credential, CredentialError, CredentialRequest, SecretSource};
 pub(crate) use credential::{keyring, value};
-pub(crate) use dummy::ReplacedKey;
 pub use environment::environment;
 pub use helper::{HelperError, serve};
+pub(crate) use placeholder::ReplacedKey;
 pub use process::{NetworkObserver, bind};
 pub use report::NetworkReport;
 pub use services::Service;
-pub use settings::{Settings, SettingsError};
-pub use start::{Listen, Network, NetworkError, Start};
+pub use settings::{NetworkSettings, SettingsError};
+pub use start::{Listen, Network, NetworkError, NetworkStart};
 pub use upstream::{UpstreamError, UpstreamProxy};
 pub use wire::Untold;
 
@@ -66,7 +66,7 @@ impl Networking {
     pub fn new(
         credentials: Vec<CredentialRequest>,
         upstream: Option<UpstreamProxy>,
-        settings: &Settings,
+        settings: &NetworkSettings,
     ) -> Result<Networking, CredentialError> {
         let mut found: Vec<Credential> = Vec::new();
         for request in credentials {
@@ -106,7 +106,7 @@ impl Networking {
     ) -> io::Result<Vec<ReplacedKey>> {
         let known = |credential: &Credential| {
             let key = credential.in_environment(env)?.to_owned();
-            let dummy = dummy::dummy(state_dir, &credential.service.name);
+            let dummy = placeholder::dummy(state_dir, &credential.service.name);
             Some(dummy.map(|dummy| ReplacedKey { key, dummy }))
         };
         self.credentials.iter().filter_map(known).collect()
@@ -144,7 +144,7 @@ mod tests {
 
     fn networking(credentials: &[&str]) -> Result<Networking, CredentialError> {
         let read = credentials.iter().map(|text| text.parse().unwrap()).collect();
-        Networking::new(read, None, &Settings::default())
+        Networking::new(read, None, &NetworkSettings::default())
     }
 
     #[test]

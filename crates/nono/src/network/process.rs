@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nono_proxy::{Config, Event};
+use nono_proxy::{Config, ProxyEvent};
 use rustix::io::Errno;
 
 use super::report::NetworkReport;
-use super::wire::{SAID, Said, TOLD, Told};
+use super::wire::{HelperFrame, SAID, Said, TOLD};
 use crate::helper::{self, Incoming, Process, START, Trouble};
 
 /// Maximum time without a message while it ends.
@@ -30,14 +30,14 @@ const SILENCES: u32 = 12;
 pub trait NetworkObserver: Send + Sync {
     /// A tunnel or request ended, or was refused. The text comes from a process that the command talks to: escape
     /// before printing.
-    fn event(&self, event: &Event);
+    fn event(&self, event: &ProxyEvent);
     /// The proxy ended unexpectedly. Nothing goes out any more.
     fn lost(&self, why: &str);
 }
 
 /// Ignores all events.
 impl NetworkObserver for () {
-    fn event(&self, _event: &Event) {}
+    fn event(&self, _event: &ProxyEvent) {}
 
     fn lost(&self, _why: &str) {}
 }
@@ -59,7 +59,7 @@ impl Waiting {
         socket.set_write_timeout(Some(START)).map_err(Trouble::Start)?;
         let said = Incoming::new(socket.try_clone().map_err(Trouble::Start)?, SAID);
         let mut waiting = Waiting { process, socket, said, authority: None };
-        waiting.tell(&Told::Setup { config: Box::new(config) })?;
+        waiting.tell(&HelperFrame::Setup { config: Box::new(config) })?;
         match waiting.hear()? {
             Said::Ready { authority } => Ok(Waiting { authority, ..waiting }),
             Said::Unable { why } => Err(Trouble::Unable(why)),
@@ -71,7 +71,7 @@ impl Waiting {
         self.process.id()
     }
 
-    fn tell(&self, told: &Told) -> Result<(), Trouble> {
+    fn tell(&self, told: &HelperFrame) -> Result<(), Trouble> {
         let frame = TOLD.encode(told).map_err(Trouble::Garbled)?;
         (&self.socket).write_all(&frame).map_err(|_| Trouble::Ended)
     }
@@ -86,7 +86,7 @@ impl Waiting {
         listener: OwnedFd,
         observer: Arc<dyn NetworkObserver>,
     ) -> Result<Serving, Trouble> {
-        let frame = TOLD.encode(&Told::Listener).map_err(Trouble::Garbled)?;
+        let frame = TOLD.encode(&HelperFrame::Listener).map_err(Trouble::Garbled)?;
         helper::send(&self.socket, &frame, listener.as_fd()).map_err(|_| Trouble::Ended)?;
         match self.hear()? {
             Said::Serving => {}
@@ -98,7 +98,7 @@ impl Waiting {
         let given_up = Arc::new(OnceLock::new());
         let heard = Arc::new(AtomicU64::new(0));
         let (over, is_over) = channel();
-        let ear = Ear {
+        let ear = HelperReader {
             said: self.said,
             observer,
             process: process.clone(),
@@ -139,7 +139,7 @@ impl Serving {
     fn stop(&mut self) -> NetworkReport {
         let Some(ear) = self.ear.take() else { return NetworkReport::default() };
         // If it is gone already, the reading thread has noticed.
-        let _ = TOLD.write(&mut &self.socket, &Told::End);
+        let _ = TOLD.write(&mut &self.socket, &HelperFrame::End);
         let over = |wait| self.is_over.recv_timeout(wait).is_ok();
         if let Some(why) = hear_out(over, || self.heard.load(Ordering::SeqCst)) {
             // The only place that knows the reason.
@@ -165,7 +165,7 @@ fn locked(process: &Mutex<Option<Process>>) -> std::sync::MutexGuard<'_, Option<
 }
 
 /// Reader of the proxy's messages.
-struct Ear {
+struct HelperReader {
     said: Incoming<UnixStream>,
     observer: Arc<dyn NetworkObserver>,
     process: Arc<Mutex<Option<Process>>>,
@@ -176,7 +176,7 @@ struct Ear {
     over: Sender<()>,
 }
 
-impl Ear {
+impl HelperReader {
     fn listen(mut self) -> NetworkReport {
         let mut report = NetworkReport::default();
         let trouble = loop {
@@ -267,7 +267,7 @@ mod tests {
         // No connections to close.
         rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
         let (over, is_over) = channel();
-        let ear = Ear {
+        let ear = HelperReader {
             said: Incoming::new(here, SAID),
             observer: Arc::new(()),
             process: Arc::default(),

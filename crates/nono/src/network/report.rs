@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nono_proxy::{Category, Event, Phase};
+use nono_proxy::{Category, Phase, ProxyEvent};
 
 use super::wire::Untold;
 use crate::diagnostic::HostDenied;
@@ -39,7 +39,7 @@ impl NetworkReport {
         (all > 0).then(|| format!("at least {all} {events} lost: {allowed} allowed, {refused} refused"))
     }
 
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub(crate) fn note(&mut self, event: &ProxyEvent) {
         // A tunnel counts when it opens, and not if it is refused after all.
         let counted = event.phase == Some(Phase::Ended);
         if event.allowed {
@@ -70,7 +70,7 @@ impl NetworkReport {
     }
 
     /// Some programs send the token only when challenged: then no host was closed to them.
-    fn forget_challenge(&mut self, event: &Event) {
+    fn forget_challenge(&mut self, event: &ProxyEvent) {
         let key = (event.host.clone(), event.port, Some(Category::AuthenticationFailed));
         let Some(place) = self.index.remove(&key) else { return };
         self.hosts.remove(place);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_tunnel_counts_once() {
         let mut report = NetworkReport::default();
-        let told = |allowed, phase| Event { phase: Some(phase), ..event("h", allowed) };
+        let told = |allowed, phase| ProxyEvent { phase: Some(phase), ..event("h", allowed) };
         report.note(&told(true, Phase::Opened));
         assert_eq!((report.allowed, report.refused), (1, 0));
         report.note(&told(true, Phase::Ended));
@@ -96,13 +96,14 @@ mod tests {
         report.note(&told(true, Phase::Opened));
         report.note(&told(false, Phase::Ended));
         assert_eq!((report.allowed, report.refused), (1, 1));
-        report.note(&Event { count: 10, ..event("h", false) });
+        report.note(&ProxyEvent { count: 10, ..event("h", false) });
         assert_eq!((report.refused, report.hosts[0].count), (11, 11));
     }
 
     #[test]
     fn a_token_that_was_asked_for_and_shown_is_no_refusal() {
-        let asked = |host| Event { category: Some(Category::AuthenticationFailed), ..event(host, false) };
+        let asked =
+            |host| ProxyEvent { category: Some(Category::AuthenticationFailed), ..event(host, false) };
         let mut report = NetworkReport::default();
         for refused in [asked("late.org"), asked("never.org"), event("closed.org", false)] {
             report.note(&refused);

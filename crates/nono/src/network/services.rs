@@ -26,21 +26,21 @@ impl Service {
     }
 }
 
-enum Place {
+enum CredentialPlacement {
     /// Header name and format.
     Header(&'static str, &'static str),
     /// User name.
     Basic(&'static str),
 }
 
-use Place::{Basic, Header};
+use CredentialPlacement::{Basic, Header};
 
-const BEARER: Place = Header("Authorization", "Bearer {}");
+const BEARER: CredentialPlacement = Header("Authorization", "Bearer {}");
 
-struct Known {
+struct KnownService {
     names: &'static [&'static str],
     host: &'static str,
-    place: Place,
+    place: CredentialPlacement,
     variables: &'static [&'static str],
     base_url: Option<(&'static str, &'static str)>,
 }
@@ -49,14 +49,14 @@ const fn bearer(
     names: &'static [&'static str],
     host: &'static str,
     variables: &'static [&'static str],
-) -> Known {
-    Known { names, host, place: BEARER, variables, base_url: None }
+) -> KnownService {
+    KnownService { names, host, place: BEARER, variables, base_url: None }
 }
 
 /// All use https on port 443. A base URL is listed only if all programs of a service agree on its form; the others use
 /// the proxy under the service's own name.
-const KNOWN: &[Known] = &[
-    Known {
+const KNOWN: &[KnownService] = &[
+    KnownService {
         names: &["anthropic"],
         host: "api.anthropic.com",
         place: Header("x-api-key", "{}"),
@@ -65,7 +65,7 @@ const KNOWN: &[Known] = &[
     },
     bearer(&["cerebras"], "api.cerebras.ai", &["CEREBRAS_API_KEY"]),
     bearer(&["cohere"], "api.cohere.com", &["CO_API_KEY", "COHERE_API_KEY"]),
-    Known {
+    KnownService {
         names: &["crates-io"],
         host: "crates.io",
         place: Header("Authorization", "{}"),
@@ -73,7 +73,7 @@ const KNOWN: &[Known] = &[
         base_url: None,
     },
     bearer(&["deepseek"], "api.deepseek.com", &["DEEPSEEK_API_KEY"]),
-    Known {
+    KnownService {
         names: &["gemini", "google"],
         host: "generativelanguage.googleapis.com",
         place: Header("x-goog-api-key", "{}"),
@@ -81,7 +81,7 @@ const KNOWN: &[Known] = &[
         base_url: Some(("GOOGLE_GEMINI_BASE_URL", "")),
     },
     bearer(&["github"], "api.github.com", &["GH_TOKEN", "GITHUB_TOKEN"]),
-    Known {
+    KnownService {
         names: &["gitlab"],
         host: "gitlab.com",
         place: Header("PRIVATE-TOKEN", "{}"),
@@ -92,7 +92,7 @@ const KNOWN: &[Known] = &[
     bearer(&["huggingface"], "huggingface.co", &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]),
     bearer(&["mistral"], "api.mistral.ai", &["MISTRAL_API_KEY"]),
     bearer(&["npm"], "registry.npmjs.org", &["NPM_TOKEN", "NODE_AUTH_TOKEN"]),
-    Known {
+    KnownService {
         names: &["openai"],
         host: "api.openai.com",
         place: BEARER,
@@ -101,7 +101,7 @@ const KNOWN: &[Known] = &[
     },
     bearer(&["openrouter"], "openrouter.ai", &["OPENROUTER_API_KEY"]),
     bearer(&["perplexity"], "api.perplexity.ai", &["PERPLEXITY_API_KEY"]),
-    Known {
+    KnownService {
         names: &["pypi"],
         host: "upload.pypi.org",
         place: Basic("__token__"),

@@ -36,19 +36,19 @@ pub enum SettingsError {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct NetworkSettings {
     pub upstream: Option<UpstreamProxy>,
     pub services: BTreeMap<String, Service>,
 }
 
-impl Settings {
+impl NetworkSettings {
     /// Load the settings; the defaults if there is no file.
-    pub fn load(file: &Path) -> Result<Settings, SettingsError> {
+    pub fn load(file: &Path) -> Result<NetworkSettings, SettingsError> {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             // Without a folder there is no file; a state folder that is not a directory is reported elsewhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(Settings::default());
+                return Ok(NetworkSettings::default());
             }
             Err(source) => return Err(SettingsError::Unreadable { path: file.to_owned(), source }),
         };
@@ -56,9 +56,9 @@ impl Settings {
     }
 }
 
-fn parse(text: &str) -> Result<Settings, String> {
+fn parse(text: &str) -> Result<NetworkSettings, String> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-    let mut settings = Settings::default();
+    let mut settings = NetworkSettings::default();
     if let Some(network) = Keys::of(&table, "network")? {
         settings.upstream = upstream_of(&network)?;
         network.nothing_else(&["upstream_proxy", "upstream_bypass"])?;

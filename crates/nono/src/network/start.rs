@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::credential::{Around, Credential};
 use super::process::{NetworkObserver, Serving, Waiting};
-use super::{CredentialError, NetworkReport, Networking, dummy, environment};
+use super::{CredentialError, NetworkReport, Networking, environment, placeholder};
 use crate::helper::{Bundle, CertificatesError, Trouble, random_hex};
 
 /// File in the session's folder with the certificates that the command shall trust.
@@ -65,7 +65,7 @@ pub enum Listen {
 
 /// Input of a start.
 #[derive(Debug)]
-pub struct Start<'a> {
+pub struct NetworkStart<'a> {
     /// Resolved policy, with the files of [`Networking::files`] closed.
     pub policy: &'a ResolvedPolicy,
     /// The caller's environment and working directory, from which secrets are fetched.
@@ -104,10 +104,10 @@ impl Network {
     /// Fetch the secrets and start the proxy process; on return it is confined. Nothing is served yet.
     pub fn start(
         networking: &Networking,
-        start: Start<'_>,
+        start: NetworkStart<'_>,
         observer: Arc<dyn NetworkObserver>,
     ) -> Result<Network, NetworkError> {
-        let Start { policy, env: caller, cwd, folder, state_dir, listen } = start;
+        let NetworkStart { policy, env: caller, cwd, folder, state_dir, listen } = start;
         let hosts: &[HostRule] = match &policy.network {
             NetworkPolicy::Filtered { hosts, .. } => hosts,
             _ => &[],
@@ -239,7 +239,7 @@ fn routes(
             inject: service.inject.clone(),
             secret: credential.fetch(around)?.into(),
             dummy: match state_dir {
-                Some(dir) => dummy::dummy(dir, &service.name).map_err(NetworkError::Random)?,
+                Some(dir) => placeholder::dummy(dir, &service.name).map_err(NetworkError::Random)?,
                 None => format!("nono-dummy-{}", random::<16>()?),
             },
             endpoints: Vec::new(),

@@ -1,6 +1,6 @@
 //! Messages between the supervisor and the proxy process, over one socket.
 
-use nono_proxy::{Config, Event};
+use nono_proxy::{Config, ProxyEvent};
 use serde::{Deserialize, Serialize};
 
 use crate::helper::Frames;
@@ -13,7 +13,7 @@ pub(super) const SAID: Frames = Frames { most: 64 << 10 };
 /// Messages to the helper, in this order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub(super) enum Told {
+pub(super) enum HelperFrame {
     Setup {
         config: Box<Config>,
     },
@@ -38,7 +38,7 @@ pub(super) enum Said {
     },
     Serving,
     Event {
-        event: Box<Event>,
+        event: Box<ProxyEvent>,
         /// Counts of the events queued behind it. If the helper never sends again, at least these are lost.
         untold: Untold,
     },
@@ -54,17 +54,17 @@ pub struct Untold {
 }
 
 impl Untold {
-    pub(super) fn add(&mut self, event: &Event) {
+    pub(super) fn add(&mut self, event: &ProxyEvent) {
         let count = self.counter(event);
         *count = count.saturating_add(event.count);
     }
 
-    pub(super) fn remove(&mut self, event: &Event) {
+    pub(super) fn remove(&mut self, event: &ProxyEvent) {
         let count = self.counter(event);
         *count = count.saturating_sub(event.count);
     }
 
-    fn counter(&mut self, event: &Event) -> &mut u64 {
+    fn counter(&mut self, event: &ProxyEvent) -> &mut u64 {
         if event.allowed { &mut self.allowed } else { &mut self.refused }
     }
 }
@@ -72,7 +72,7 @@ impl Untold {
 const MOST_TEXT: usize = 1000;
 
 /// Event with its texts cut to a useful length: they come from the command, and a frame is bounded.
-pub(super) fn bounded(mut event: Event) -> Event {
+pub(super) fn bounded(mut event: ProxyEvent) -> ProxyEvent {
     let texts = [
         &mut event.method,
         &mut event.path,
@@ -97,8 +97,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in super::super) fn event(host: &str, allowed: bool) -> Event {
-        Event {
+    pub(in super::super) fn event(host: &str, allowed: bool) -> ProxyEvent {
+        ProxyEvent {
             time_ms: 1,
             mode: Mode::Connect,
             allowed,
@@ -124,7 +124,7 @@ pub(super) mod tests {
     fn the_longest_event_fits_into_a_frame() {
         let long = "\u{1}é".repeat(100_000);
         let text = || Some(long.clone());
-        let event = Event {
+        let event = ProxyEvent {
             host: long.clone(),
             method: text(),
             path: text(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nono_policy::hosts::{Host, HostRule, Hosts};
-use nono_proxy::{ClientTls, Config, Endpoint, Inject, Key, Limits, Reach, Route, Secret};
+use nono_proxy::{ClientTls, Config, Endpoint, Inject, Limits, OpenNetworks, Route, RouteKey, Secret};
 
 use super::secret::{self, Surroundings};
 use super::{Injection, Placed, ProxyConfig, ProxyError, RouteConfig};
@@ -20,7 +20,7 @@ pub(super) fn engine(
 ) -> Result<(Config, Vec<Placed>), ProxyError> {
     let mut engine = Config {
         allowed: config.allowed.clone(),
-        reach: Reach { all: config.allow_all_hosts, metadata: false },
+        reach: OpenNetworks { all: config.allow_all_hosts, metadata: false },
         token: Some(token.clone()),
         upstream: config.external_proxy.as_ref().map(crate::network::UpstreamProxy::config),
         limits: Limits { connections: config.max_connections, ..Limits::default() },
@@ -33,7 +33,7 @@ pub(super) fn engine(
     for route in &config.routes {
         let prefix = route.prefix.trim_matches('/').to_owned();
         let (key, inject) = key(route, around)?;
-        let loaded = matches!(key, Key::Secret(_));
+        let loaded = matches!(key, RouteKey::Secret(_));
         placed.push(Placed {
             injection: route.inject_mode,
             managed: route.credential_key.is_some(),
@@ -90,16 +90,16 @@ fn variable(route: &RouteConfig) -> Option<String> {
 }
 
 /// The secret, and its place in a request.
-fn key(route: &RouteConfig, around: &Surroundings) -> Result<(Key, Inject), ProxyError> {
+fn key(route: &RouteConfig, around: &Surroundings) -> Result<(RouteKey, Inject), ProxyError> {
     let inject = |user: &str| inject(route, user);
-    let Some(key) = &route.credential_key else { return Ok((Key::None, inject("")?)) };
+    let Some(key) = &route.credential_key else { return Ok((RouteKey::None, inject("")?)) };
     match secret::fetch(key, around) {
-        Err(why) => Ok((Key::Missing(why), inject("")?)),
+        Err(why) => Ok((RouteKey::Missing(why), inject("")?)),
         Ok(text) if route.inject_mode == Injection::BasicAuth => match text.split_once(':') {
             Some((user, password)) if !password.is_empty() => {
                 Ok((Secret::new(password).into(), inject(user)?))
             }
-            _ => Ok((Key::Missing("it is not user:password".to_owned()), inject("")?)),
+            _ => Ok((RouteKey::Missing("it is not user:password".to_owned()), inject("")?)),
         },
         Ok(text) => Ok((Secret::new(text).into(), inject("")?)),
     }

@@ -1,6 +1,6 @@
 //! Network events in the format of a session's record.
 
-use nono_proxy::{Category, Event, Mode, Phase};
+use nono_proxy::{Category, Mode, Phase, ProxyEvent};
 
 use super::{Injection, Placed};
 
@@ -41,7 +41,7 @@ pub struct NetworkEvent {
 
 impl NetworkEvent {
     /// Convert an event; None for the end of one that was reported when it was opened.
-    pub(super) fn of(event: &Event, routes: &[Placed], external: bool) -> Option<NetworkEvent> {
+    pub(super) fn of(event: &ProxyEvent, routes: &[Placed], external: bool) -> Option<NetworkEvent> {
         if event.phase == Some(Phase::Ended) && event.category.is_none() {
             return None;
         }
@@ -72,7 +72,7 @@ impl NetworkEvent {
 }
 
 /// Mode of an event. A plain request is reported like one to a route: the proxy makes both itself.
-fn mode(event: &Event, external: bool) -> &'static str {
+fn mode(event: &ProxyEvent, external: bool) -> &'static str {
     match event.mode {
         Mode::Connect if external => "external",
         Mode::Connect => "connect",
@@ -82,7 +82,10 @@ fn mode(event: &Event, external: bool) -> &'static str {
 }
 
 /// Authentication that the client presented. For a refused host it is not checked.
-fn authentication(event: &Event, route: Option<&Placed>) -> (Option<&'static str>, Option<&'static str>) {
+fn authentication(
+    event: &ProxyEvent,
+    route: Option<&Placed>,
+) -> (Option<&'static str>, Option<&'static str>) {
     let mechanism = match route {
         Some(route) if route.managed => match route.injection {
             Injection::Header | Injection::BasicAuth => "phantom_header",

@@ -9,12 +9,12 @@ use nono_snapshot::{Coverage, Lost, ManagerOptions, SnapshotError, SnapshotId, S
 
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
-use super::live::is_live;
-use super::room::Room;
-use super::settings::Settings;
+use super::live_lock::is_live;
+use super::quota::StoreQuota;
+use super::settings::RollbackSettings;
 use super::{folder, prune, seals, sequence};
 use crate::audit::Author;
-use crate::pick;
+use crate::session_ref;
 
 /// Finds sessions below nono's state folder: `rollbacks/<id>/`, with one store for all of them in `store/`.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Catalogue {
         if text == "last" {
             return newest(sessions, problems);
         }
-        if let Some(at) = pick::exact(&sessions, text) {
+        if let Some(at) = session_ref::exact(&sessions, text) {
             return sessions.into_iter().nth(at).ok_or(RollbackError::NoSessions);
         }
         // An unreadable session: report the reason, not that it is missing.
@@ -114,7 +114,7 @@ impl Catalogue {
         }
         let folder = Path::new(text);
         let missing = || RollbackError::NotFound { text: text.to_owned() };
-        let mut found = pick::beginning(sessions, text);
+        let mut found = session_ref::beginning(sessions, text);
         match found.len() {
             0 if folder.join(folder::RECORD).is_file() => self.at(folder),
             0 | 1 => found.pop().ok_or_else(missing),
@@ -213,15 +213,16 @@ impl Catalogue {
     }
 
     /// Quota of a session in a store of nono's; None if it has a store of its own.
-    pub(super) fn room_of(&self, entry: &SessionEntry, store: &Path) -> Option<Room> {
+    pub(super) fn room_of(&self, entry: &SessionEntry, store: &Path) -> Option<StoreQuota> {
         // Unreadable settings must not prevent an undo.
-        let settings = Settings::load(&self.state_dir.join("config.toml")).unwrap_or_default();
+        let settings = RollbackSettings::load(&self.state_dir.join("config.toml")).unwrap_or_default();
         if store == self.store_dir() {
-            return Some(Room::new(self, &settings, None));
+            return Some(StoreQuota::new(self, &settings, None));
         }
         let dest = entry.dir.parent()?;
         let elsewhere = (dest.to_owned(), entry.id.clone());
-        (store == dest.join("store") && !entry.foreign).then(|| Room::new(self, &settings, Some(elsewhere)))
+        (store == dest.join("store") && !entry.foreign)
+            .then(|| StoreQuota::new(self, &settings, Some(elsewhere)))
     }
 
     /// Store of a session that has none of its own: the common one, or the one next to it.
@@ -256,7 +257,7 @@ impl Catalogue {
             // Before its baseline, or if it is damaged, the roots stored when it began count; without those it counts
             // as overlapping.
             let known = read_place(&place).map(|entry| entry.metadata.tracked_paths).ok();
-            let Some(tracked) = known.or_else(|| super::live::roots(&dir)) else {
+            let Some(tracked) = known.or_else(|| super::live_lock::roots(&dir)) else {
                 return Ok(Some((id, dir)));
             };
             if let Some(root) = tracked.into_iter().find(|path| roots.iter().any(|root| overlap(path, root)))
@@ -347,7 +348,7 @@ impl RollbackSession {
         self.manager.losses(from, to).map_err(|error| self.no_snapshot(error))
     }
 
-    pub(super) fn record(&self) -> Result<nono_snapshot::session::Record, RollbackError> {
+    pub(super) fn record(&self) -> Result<nono_snapshot::session::SnapshotList, RollbackError> {
         let dir = self.entry.dir.clone();
         let missing = || RollbackError::NoSession { path: dir, what: "it has no record of snapshots" };
         self.manager.session().record()?.ok_or_else(missing)

@@ -11,9 +11,9 @@ use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::{Change, ChangeCounts, ChangeType, SnapshotId, SnapshotManager, repository_of};
 use serde::Serialize;
 
+use super::autorun::{self, Later};
 use super::catalogue::RollbackSession;
 use super::error::RollbackError;
-use super::later::{self, Later};
 
 pub use json::JsonText;
 pub(in crate::rollback) use renames::similarity;
@@ -196,7 +196,7 @@ fn runs_later(manager: &SnapshotManager, item: &Item) -> Option<Later> {
     }
     // An unreadable file is marked: a damaged object must neither hide the list nor unmark an item.
     let content = || manager.content(new.hash?, LOOK_INTO).ok().flatten();
-    later::executes_later(&item.path, new.mode, &content)
+    autorun::executes_later(&item.path, new.mode, &content)
 }
 
 fn became_executable(item: &Item) -> bool {

@@ -15,13 +15,13 @@ use super::catalogue::{Catalogue, RollbackSession};
 use super::changes::Changed;
 use super::entry::SessionEntry;
 use super::error::RollbackError;
-use super::live::Live;
+use super::live_lock::LiveLock;
+use super::periodic_snapshots::{Watched, Watching};
+use super::quota::{self, StoreQuota};
 use super::recorder::Recorder;
-use super::room::{self, Room};
 use super::seals;
-use super::settings::Settings;
-use super::tracking::{RollbackReport, Shared, SharedObserver};
-use super::watching::{Watched, Watching};
+use super::settings::RollbackSettings;
+use super::tracking::{RollbackReport, SharedObserver, SharedProgress};
 
 /// Everything needed to finish a session when its command has ended.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ pub(crate) struct Ending {
     pub(super) catalogue: Catalogue,
     pub(super) session_dir: PathBuf,
     pub(super) metadata: SessionMetadata,
-    pub(super) settings: Settings,
+    pub(super) settings: RollbackSettings,
     pub(super) baseline: Manifest,
-    pub(super) live: Live,
-    pub(super) room: Room,
+    pub(super) live: LiveLock,
+    pub(super) room: StoreQuota,
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) lost: Vec<Lost>,
     pub(super) warnings: Vec<String>,
@@ -94,7 +94,7 @@ impl Ending {
         if !room.is_elsewhere() {
             // A session without changes pushes no other session out.
             let ending = Some(metadata.session_id.as_str()).filter(|_| !metadata.is_empty());
-            match room::prune_by_rule(&catalogue, &settings, ending) {
+            match quota::prune_by_rule(&catalogue, &settings, ending) {
                 Ok(removed) => notes.extend(removed),
                 Err(error) => warnings.push(error.to_string()),
             }
@@ -135,7 +135,7 @@ impl Ending {
             }
             None => self.resume()?,
         };
-        manager.observe(Shared(observer));
+        manager.observe(SharedProgress(observer));
         let how = Next { open_closed: true, first_rules: true, if_changed: false };
         let (room, warnings) = (&self.room, &mut self.warnings);
         let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
@@ -146,7 +146,7 @@ impl Ending {
             taken => taken,
         };
         if let Ok(Some(manifest)) = &taken
-            && let Some(gaps) = room::gaps(&manifest.coverage)
+            && let Some(gaps) = quota::gaps(&manifest.coverage)
         {
             self.warnings.push(format!("in the last snapshot: {gaps}"));
         }

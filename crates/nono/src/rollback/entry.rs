@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::SessionMetadata;
 
-use crate::pick::Pickable;
+use crate::session_ref::SessionRef;
 
 /// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl SessionEntry {
     }
 }
 
-impl Pickable for SessionEntry {
+impl SessionRef for SessionEntry {
     fn id(&self) -> &str {
         &self.id
     }

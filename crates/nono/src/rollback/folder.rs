@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::SessionMetadata;
-use nono_snapshot::session::{Record, RecordedId, Session};
+use nono_snapshot::session::{RecordedId, Session, SnapshotList};
 
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
-use super::live::is_live;
+use super::live_lock::is_live;
 pub(crate) use crate::own_file::read;
 
 /// File in a session's place below the state folder that holds the session's actual path.
@@ -129,7 +129,7 @@ pub(super) fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, R
 }
 
 /// Numbered snapshots in order; safety snapshots have no number.
-pub(crate) fn numbered(record: &Record) -> Vec<&nono_snapshot::session::Recorded> {
+pub(crate) fn numbered(record: &SnapshotList) -> Vec<&nono_snapshot::session::Recorded> {
     record.snapshots.iter().filter(|recorded| matches!(recorded.id, RecordedId::Number(_))).collect()
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::changes::JsonText;
 use super::repair::Repaired;
 use super::{
-    ChangeSet, Done, Item, Later, Merge, Plan, RollbackError, RollbackSession, SessionEntry, SnapshotInfo,
-    Status, Verified,
+    ChangeSet, Done, Item, Later, Merge, Plan, RollbackError, RollbackSession, SessionEntry, SessionVerified,
+    SnapshotInfo, Status,
 };
 use crate::checkpoints;
-use crate::shapes::{counts, failed, kept, path};
+use crate::json::{counts, failed, kept, path};
 
 pub fn status(status: Status) -> &'static str {
     match status {
@@ -43,7 +43,7 @@ pub fn problem(error: &RollbackError) -> Value {
 }
 
 /// Result of verifying a session.
-pub fn verified(id: &str, found: &Verified) -> Value {
+pub fn verified(id: &str, found: &SessionVerified) -> Value {
     json!({
         "session_id": id,
         "good": found.problems.is_empty(),

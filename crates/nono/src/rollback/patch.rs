@@ -58,11 +58,11 @@ pub struct Hunk {
     pub old_count: usize,
     pub new_start: usize,
     pub new_count: usize,
-    pub lines: Vec<Line>,
+    pub lines: Vec<PatchLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PatchLine {
     pub kind: LineKind,
     pub old_number: Option<usize>,
     pub new_number: Option<usize>,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nono_history::lock::{self, Lock, Tried};
-use nono_history::retention::{Entry, Keep, excess};
-use nono_history::room::{Victims, disk_bytes, victims};
+use nono_history::quota::{Victims, disk_bytes, victims};
+use nono_history::retention::{Keep, RetentionCandidate, excess};
 use nono_history::{JOURNAL, removal};
 use nono_snapshot::store::Store;
 use nono_snapshot::time::seconds;
@@ -24,7 +24,7 @@ use super::catalogue::Catalogue;
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::folder;
-use super::live::{Live, is_live};
+use super::live_lock::{LiveLock, is_live};
 
 /// Lock file in `rollbacks/`: exclusive while pruning, shared while a session begins.
 pub(super) const LOCK: &str = ".lock";
@@ -156,8 +156,8 @@ impl Catalogue {
             group.extend(self.may_go(entry).then_some(entry));
         }
         let too_many = |(counts, group): (bool, Vec<&SessionEntry>)| {
-            let entries: Vec<Entry<'_>> =
-                group.iter().map(|entry| Entry { at: moment(entry), run: None }).collect();
+            let entries: Vec<RetentionCandidate<'_>> =
+                group.iter().map(|entry| RetentionCandidate { at: moment(entry), run: None }).collect();
             let gone = excess(&entries, max.saturating_sub(usize::from(counts)), Keep::Newest);
             gone.into_iter().filter_map(|place| Some(group.get(place)?.id.clone())).collect::<Vec<_>>()
         };
@@ -280,12 +280,16 @@ impl Catalogue {
 
     /// Create the place of a new session and mark it as live under the same lock: pruning never sees it without the
     /// mark.
-    pub fn begin_session(&self, id: &str) -> Result<(PathBuf, Live), RollbackError> {
+    pub fn begin_session(&self, id: &str) -> Result<(PathBuf, LiveLock), RollbackError> {
         self.begin_session_on(id, &[])
     }
 
     /// [`Catalogue::begin_session`] for a session that will track these paths.
-    pub fn begin_session_on(&self, id: &str, roots: &[PathBuf]) -> Result<(PathBuf, Live), RollbackError> {
+    pub fn begin_session_on(
+        &self,
+        id: &str,
+        roots: &[PathBuf],
+    ) -> Result<(PathBuf, LiveLock), RollbackError> {
         let dir = self.sessions_dir();
         match sys::make_dir(&dir, 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -294,7 +298,7 @@ impl Catalogue {
         let _begin = self.lock(true)?;
         let place = dir.join(id);
         sys::make_dir(&place, 0o700).map_err(RollbackError::io(&place))?;
-        let live = Live::begin_on(&place, roots).map_err(RollbackError::io(&place))?;
+        let live = LiveLock::begin_on(&place, roots).map_err(RollbackError::io(&place))?;
         Ok((place, live))
     }
 

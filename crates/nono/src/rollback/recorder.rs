@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use nono_audit::event::{Restore, Snapshot};
-use nono_audit::{Event, SessionRecord};
+use nono_audit::{AuditEvent, SessionRecord};
 use nono_snapshot::{AuditIntegrity, Manifest};
 use nono_sys::time::now_ms;
 use serde_json::{Value, json};
@@ -62,8 +62,8 @@ pub(crate) fn closed(record: &SessionRecord) -> Closed {
 }
 
 /// Log entry of a snapshot.
-pub(crate) fn snapshot(manifest: &Manifest) -> Event {
-    Event::Snapshot(Snapshot {
+pub(crate) fn snapshot(manifest: &Manifest) -> AuditEvent {
+    AuditEvent::Snapshot(Snapshot {
         time_ms: now_ms(),
         number: manifest.number,
         merkle_root: manifest.merkle_root.hex(),

@@ -11,8 +11,8 @@ use nono_snapshot::{SessionMetadata, SnapshotError, repair};
 use super::catalogue::Catalogue;
 use super::error::RollbackError;
 use super::folder::{self, METADATA};
-use super::live::is_live;
-use super::restore::Log;
+use super::live_lock::is_live;
+use super::restore::SessionRestores;
 
 pub use nono_snapshot::{LostSnapshot, Repaired as RepairedStore, RepairedRecord};
 
@@ -79,10 +79,10 @@ fn mend_files(place: &Path, dry_run: bool, files: &mut Vec<PathBuf>) -> Result<(
         }
         files.push(path);
     }
-    if let Some(path) = Log::damage(&dir) {
+    if let Some(path) = SessionRestores::damage(&dir) {
         if !dry_run {
             let _lock = Lock::take(&dir)?;
-            Log::load_or_begin(&dir)?;
+            SessionRestores::load_or_begin(&dir)?;
         }
         files.push(path);
     }

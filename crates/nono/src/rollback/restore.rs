@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nono_checkpoint::{CheckpointManager, Config, Host, RunGone};
 use nono_history::lock::Lock;
-use nono_history::{Begin, Choice, Edit, History, HistoryError, Labels, Rule, refuse_parts};
+use nono_history::{Begin, Edit, History, HistoryError, Labels, OwnerRules, SnapshotChoice, refuse_parts};
 use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::{ContentHash, SnapshotId};
 
@@ -16,10 +16,10 @@ pub use nono_history::{Conflicts, Done, Merge, Plan};
 use super::catalogue::RollbackSession;
 use super::changes::Item;
 use super::error::RollbackError;
-use super::live::is_live;
+use super::live_lock::is_live;
 
 /// Restores of a session; a session stores no details of its own about them.
-pub(super) type Log = nono_history::Log<()>;
+pub(super) type SessionRestores = nono_history::RestoreHistory<()>;
 
 /// Selection of what to restore.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl RollbackSession {
     }
 
     /// The selection, with the resulting content of files whose hunks are reverted.
-    fn wanted(&self, choice: &RestoreChoice) -> Result<Choice, RollbackError> {
+    fn wanted(&self, choice: &RestoreChoice) -> Result<SnapshotChoice, RollbackError> {
         let mut edits = Vec::new();
         for (item, hunks) in &choice.hunks {
             let left = file(item.new.as_ref());
@@ -124,7 +124,7 @@ impl RollbackSession {
             };
             edits.push(Edit { path: item.path.clone(), left, bytes });
         }
-        Ok(Choice {
+        Ok(SnapshotChoice {
             target: choice.snapshot.clone(),
             paths: choice.paths.clone(),
             except: choice.except.clone(),
@@ -134,7 +134,7 @@ impl RollbackSession {
     }
 
     /// Rule that tells the session's changes from later ones: its final snapshot, and the targets of restores.
-    fn rule(&mut self, choice: &RestoreChoice) -> Result<Rule, RollbackError> {
+    fn rule(&mut self, choice: &RestoreChoice) -> Result<OwnerRules, RollbackError> {
         let left = self.final_snapshot()?;
         let targets = self.history().targets::<()>()?;
         let since = left.clone().map(|left| {
@@ -147,7 +147,7 @@ impl RollbackSession {
         let labels = Labels { base: "what the session left".to_owned(), target };
         let others =
             self.entry.metadata.others.iter().flatten().map(|other| (other.path.clone(), other.left));
-        Ok(Rule { since, left, others: others.collect(), labels, ..Rule::default() })
+        Ok(OwnerRules { since, left, others: others.collect(), labels, ..OwnerRules::default() })
     }
 
     /// Report kept files that run later. If that fails, the restore is still reported.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono_snapshot::{
-    CaptureError, Checkpoint, Gaps, Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId,
-    SnapshotManager,
+    CaptureError, Gaps, Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId,
+    SnapshotManager, SnapshotMetadata,
 };
 
 use super::catalogue::{Catalogue, RollbackSession};
@@ -31,9 +31,9 @@ const WHY: usize = 200;
 
 /// Handle to a running session.
 #[derive(Clone, Debug)]
-pub struct Live(pub(super) Arc<Shared>);
+pub struct TrackedSession(pub(super) Arc<SharedSession>);
 
-impl Live {
+impl TrackedSession {
     /// Track this path as well. On return its present state (or its absence) is captured, and undoing the session
     /// restores it. `path` is absolute and resolved. After an error the path is not tracked and must not be written.
     /// Devices and kernel file systems have no state to restore and are accepted without a capture.
@@ -103,10 +103,10 @@ impl Observer for Until {
 }
 
 /// State of the session, shared by all threads that work on it.
-pub(super) struct Shared {
+pub(super) struct SharedSession {
     dir: PathBuf,
     /// None after the session has ended.
-    work: Mutex<Option<Work>>,
+    work: Mutex<Option<SnapshotWork>>,
     /// Signalled when an urgent caller is done, and at the end.
     turn: Condvar,
     pub(super) signals: Arc<Signals>,
@@ -115,14 +115,14 @@ pub(super) struct Shared {
     waker: UnixStream,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
 /// Counts one urgent caller until dropped.
-struct Hurry<'a>(&'a Shared);
+struct Hurry<'a>(&'a SharedSession);
 
 impl Drop for Hurry<'_> {
     fn drop(&mut self) {
@@ -133,15 +133,15 @@ impl Drop for Hurry<'_> {
     }
 }
 
-impl Shared {
+impl SharedSession {
     /// Share `work`. The returned stream becomes readable when a path was added.
-    pub(super) fn new(mut work: Work) -> io::Result<(Arc<Shared>, UnixStream)> {
+    pub(super) fn new(mut work: SnapshotWork) -> io::Result<(Arc<SharedSession>, UnixStream)> {
         let (waker, wakes) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
         let signals = Arc::new(Signals::default());
         work.manager.observe(Until(signals.clone()));
-        let shared = Shared {
+        let shared = SharedSession {
             dir: work.session_dir.clone(),
             work: Mutex::new(Some(work)),
             turn: Condvar::new(),
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     /// Take the work back at the end of the session. None if a thread panicked while it held the work.
-    pub(super) fn end(&self) -> Option<Work> {
+    pub(super) fn end(&self) -> Option<SnapshotWork> {
         let mut work = self.work.lock().ok()?.take()?;
         work.manager.observe(());
         Some(work)
@@ -170,13 +170,13 @@ impl Shared {
     }
 
     /// Lock the work. After a panic its state is unknown, which counts as ended.
-    fn lock(&self) -> Result<MutexGuard<'_, Option<Work>>, RollbackError> {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<SnapshotWork>>, RollbackError> {
         self.work.lock().map_err(|_| self.ended())
     }
 
     fn hurried<T>(
         &self,
-        work: impl FnOnce(&mut Work) -> Result<T, RollbackError>,
+        work: impl FnOnce(&mut SnapshotWork) -> Result<T, RollbackError>,
     ) -> Result<T, RollbackError> {
         self.signals.hurried.fetch_add(1, Ordering::SeqCst);
         let _hurry = Hurry(self);
@@ -186,7 +186,7 @@ impl Shared {
     }
 
     /// Run `work` after all urgent callers; it is cancelled when another one arrives.
-    pub(super) fn patiently<T>(&self, work: impl FnOnce(&mut Work) -> T) -> Result<T, RollbackError> {
+    pub(super) fn patiently<T>(&self, work: impl FnOnce(&mut SnapshotWork) -> T) -> Result<T, RollbackError> {
         let mut held = self.in_turn()?;
         let there = held.as_mut().ok_or_else(|| self.ended())?;
         self.signals.gives_way.store(true, Ordering::SeqCst);
@@ -195,7 +195,7 @@ impl Shared {
         Ok(done)
     }
 
-    fn in_turn(&self) -> Result<MutexGuard<'_, Option<Work>>, RollbackError> {
+    fn in_turn(&self) -> Result<MutexGuard<'_, Option<SnapshotWork>>, RollbackError> {
         let mut held = self.lock()?;
         while self.signals.hurried.load(Ordering::SeqCst) > 0 && !self.signals.is_stopped() {
             held = self.turn.wait(held).map_err(|_| self.ended())?;
@@ -227,7 +227,7 @@ impl Shared {
 }
 
 /// Everything needed to take snapshots of the session and restore them.
-pub(super) struct Work {
+pub(super) struct SnapshotWork {
     pub(super) manager: SnapshotManager,
     pub(super) metadata: SessionMetadata,
     pub(super) catalogue: Catalogue,
@@ -238,7 +238,7 @@ pub(super) struct Work {
     pub(super) problems: Vec<String>,
 }
 
-impl Work {
+impl SnapshotWork {
     /// Add `path` as a tracked root, in `session.json` too. None if it is tracked already.
     fn join(&mut self, path: &Path) -> Result<Option<Manifest>, RollbackError> {
         if self.manager.is_tracked(path)? {
@@ -309,7 +309,7 @@ impl Work {
             // A requested snapshot is kept even if it was taken earlier for another reason.
             self.taken.retain(|point| point.number != number);
             let why = why.chars().take(WHY).collect();
-            self.metadata.checkpoints.push(Checkpoint { snapshot: number, why });
+            self.metadata.checkpoints.push(SnapshotMetadata { snapshot: number, why });
             self.manager.save_session_metadata(&self.metadata)?;
         } else if taken.is_some() {
             self.thin(number, at)?;
@@ -317,8 +317,8 @@ impl Work {
         Ok(number)
     }
 
-    fn restore(self, snapshot: u64, paths: &[PathBuf]) -> (Work, Result<Done, RollbackError>) {
-        let Work { manager, metadata, catalogue, session_dir, recorder, taken, problems } = self;
+    fn restore(self, snapshot: u64, paths: &[PathBuf]) -> (SnapshotWork, Result<Done, RollbackError>) {
+        let SnapshotWork { manager, metadata, catalogue, session_dir, recorder, taken, problems } = self;
         let entry = SessionEntry::running(&metadata, &session_dir);
         let mut session =
             RollbackSession { entry, manager, catalogue: catalogue.clone(), recovered: None, running: true };
@@ -335,7 +335,7 @@ impl Work {
             }),
         };
         let manager = session.manager;
-        (Work { manager, metadata, catalogue, session_dir, recorder, taken, problems }, done)
+        (SnapshotWork { manager, metadata, catalogue, session_dir, recorder, taken, problems }, done)
     }
 }
 

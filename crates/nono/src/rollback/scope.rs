@@ -11,7 +11,7 @@ use nono_policy::{CapabilitySource, ResolvedPolicy, is_within};
 use nono_snapshot::ExclusionConfig;
 use nono_snapshot::exclusion::LargePacks;
 
-use super::settings::Settings;
+use super::settings::RollbackSettings;
 use super::tracking::RollbackRequest;
 
 /// Writable grants of a run, by whether they are tracked.
@@ -87,7 +87,7 @@ fn is_device(kind: fs::FileType) -> bool {
 pub(super) fn exclusion(
     request: &RollbackRequest,
     profile: &RollbackSection,
-    settings: &Settings,
+    settings: &RollbackSettings,
 ) -> ExclusionConfig {
     let is_glob = |pattern: &&String| pattern.contains(['*', '?', '[']);
     let (globs, patterns): (Vec<&String>, Vec<&String>) = request.exclude.iter().partition(is_glob);
@@ -107,6 +107,6 @@ pub(super) fn exclusion(
 }
 
 /// Whether files ignored by git are left out.
-fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &Settings) -> bool {
+fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &RollbackSettings) -> bool {
     !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut)
 }

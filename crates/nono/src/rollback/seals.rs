@@ -14,7 +14,7 @@ use std::path::Path;
 
 use nono_snapshot::ContentHash;
 use nono_snapshot::hash::content_hash;
-use nono_snapshot::session::{Record, Session};
+use nono_snapshot::session::{Session, SnapshotList};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl Seal {
 
 /// Digest of a record's numbered snapshots. Safety snapshots come later and do not count; thinned ones keep their
 /// digests.
-pub(crate) fn snapshots_digest(record: &Record) -> ContentHash {
+pub(crate) fn snapshots_digest(record: &SnapshotList) -> ContentHash {
     let mut text = String::new();
     for recorded in folder::numbered(record) {
         // Writing to a string cannot fail.

@@ -3,7 +3,7 @@
 use super::catalogue::Catalogue;
 use super::entry::SessionEntry;
 use super::error::RollbackError;
-use crate::pick;
+use crate::session_ref;
 
 /// File in `rollbacks/` with the last number used.
 pub(super) const FILE: &str = ".sequence";
@@ -21,7 +21,7 @@ impl Catalogue {
         let (sessions, _) = self.list()?;
         let mut highest = 0;
         for entry in sessions {
-            let restores = nono_history::Log::<()>::load(&entry.dir)?.restores;
+            let restores = nono_history::RestoreHistory::<()>::load(&entry.dir)?.restores;
             let restored = restores.iter().filter_map(|restore| restore.sequence).max();
             highest = highest.max(entry.metadata.sequence.unwrap_or(0)).max(restored.unwrap_or(0));
         }
@@ -31,5 +31,5 @@ impl Catalogue {
 
 /// Sort key of a session: its number; older sessions without a number come first, by time.
 pub(super) fn order(entry: &SessionEntry) -> impl Ord + use<> {
-    (entry.metadata.sequence.unwrap_or(0), pick::age(&entry.metadata.started, &entry.id))
+    (entry.metadata.sequence.unwrap_or(0), session_ref::age(&entry.metadata.started, &entry.id))
 }

@@ -10,7 +10,7 @@ use crate::config_file::{self, Unusable};
 
 /// `[rollback] always = false, max_sessions = 10, max_age_days = 0, max_storage_gb = 5, ignored = "capture", max_ignored_folder_gb = 2`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct RollbackSettings {
     /// Every supervised run takes snapshots unless told otherwise. `rollback = "always"` is short for it.
     pub always: bool,
     pub max_sessions: usize,
@@ -23,9 +23,9 @@ pub struct Settings {
     pub max_ignored_folder_gb: f64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for RollbackSettings {
+    fn default() -> RollbackSettings {
+        RollbackSettings {
             always: false,
             max_sessions: 10,
             max_age_days: None,
@@ -36,15 +36,15 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl RollbackSettings {
     /// Load the settings; the defaults if there is no file. An unknown key or a wrong type is an error that names it.
-    pub fn load(file: &Path) -> Result<Settings, RollbackError> {
+    pub fn load(file: &Path) -> Result<RollbackSettings, RollbackError> {
         let wrong = |what: String| RollbackError::Settings { path: file.to_owned(), what };
         match config_file::value(file, "rollback") {
-            Ok(None) => Ok(Settings::default()),
+            Ok(None) => Ok(RollbackSettings::default()),
             Ok(Some(Value::Table(rollback))) => parse(&rollback).map_err(wrong),
             Ok(Some(Value::String(word))) if word == "always" => {
-                Ok(Settings { always: true, ..Settings::default() })
+                Ok(RollbackSettings { always: true, ..RollbackSettings::default() })
             }
             Ok(Some(_)) => Err(wrong("`rollback` should be a table, or \"always\"".to_owned())),
             Err(Unusable::Io(error)) => Err(RollbackError::io(file)(error)),
@@ -76,8 +76,8 @@ fn gigabytes(key: &str, value: &Value) -> Result<f64, String> {
     number.ok_or_else(|| format!("`rollback.{key}` should be a number above 0"))
 }
 
-fn parse(table: &Table) -> Result<Settings, String> {
-    let mut settings = Settings::default();
+fn parse(table: &Table) -> Result<RollbackSettings, String> {
+    let mut settings = RollbackSettings::default();
     for (key, value) in table {
         match key.as_str() {
             "always" => {

@@ -24,13 +24,13 @@ use super::catalogue::Catalogue;
 use super::changes::Changed;
 use super::ending::Ending;
 use super::error::RollbackError;
-use super::live::Live;
+use super::live_lock::LiveLock;
+use super::periodic_snapshots::Watching;
+use super::quota::{self, StoreQuota};
 use super::recorder::Recorder;
-use super::room::{self, Room};
-use super::running::Work;
-use super::settings::Settings;
-use super::watching::Watching;
-use super::{folder, killed, scope};
+use super::running::SnapshotWork;
+use super::settings::RollbackSettings;
+use super::{folder, interrupted, scope};
 use crate::state_dir;
 
 /// Options for tracking a run.
@@ -86,7 +86,7 @@ pub struct RollbackReport {
 
 /// Everything known before the baseline.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TrackingPlan {
     pub(crate) id: String,
     pub(crate) name: Option<String>,
     pub(crate) command: Vec<String>,
@@ -102,9 +102,9 @@ pub(crate) struct Plan {
     pub(crate) recorder: Arc<dyn Recorder>,
 }
 
-impl Plan {
+impl TrackingPlan {
     /// Also leave these out of every snapshot: they are nono's own.
-    pub(crate) fn without(mut self, own: Vec<PathBuf>) -> Plan {
+    pub(crate) fn without(mut self, own: Vec<PathBuf>) -> TrackingPlan {
         self.own.extend(own);
         self
     }
@@ -116,12 +116,12 @@ pub(crate) struct Tracking {
     catalogue: Catalogue,
     session_dir: PathBuf,
     metadata: SessionMetadata,
-    settings: Settings,
+    settings: RollbackSettings,
     interval: Option<Duration>,
     manager: SnapshotManager,
     baseline: Manifest,
-    live: Live,
-    room: Room,
+    live: LiveLock,
+    room: StoreQuota,
     recorder: Arc<dyn Recorder>,
     warnings: Vec<String>,
     notes: Vec<String>,
@@ -141,16 +141,16 @@ pub struct Baseline<'a> {
 
 impl Tracking {
     /// Make room and take the baseline. On an error nothing of the session is left.
-    pub(crate) fn begin(plan: &Plan, observer: SharedObserver) -> Result<Tracking, RollbackError> {
+    pub(crate) fn begin(plan: &TrackingPlan, observer: SharedObserver) -> Result<Tracking, RollbackError> {
         let catalogue = Catalogue::new(&plan.state_dir);
-        let settings = Settings::load(&plan.state_dir.join("config.toml"))?;
+        let settings = RollbackSettings::load(&plan.state_dir.join("config.toml"))?;
         let (mut warnings, mut notes) = (Vec::new(), Vec::new());
         if plan.request.dest.is_none() {
-            notes.extend(room::prune_by_rule(&catalogue, &settings, None)?);
+            notes.extend(quota::prune_by_rule(&catalogue, &settings, None)?);
         }
         notes.extend(scope::not_part_of_an_undo(&plan.of_tools));
         warnings.extend(catalogue.complete_restores(&plan.roots, &*plan.recorder)?);
-        notes.extend(killed::end_all(&catalogue, &plan.roots)?);
+        notes.extend(interrupted::end_all(&catalogue, &plan.roots)?);
         let (session_dir, live) = place(&catalogue, plan)?;
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, made, observer, &mut warnings);
@@ -166,10 +166,10 @@ impl Tracking {
     }
 
     fn baseline(
-        plan: &Plan,
+        plan: &TrackingPlan,
         catalogue: Catalogue,
-        settings: Settings,
-        (session_dir, live): (PathBuf, Live),
+        settings: RollbackSettings,
+        (session_dir, live): (PathBuf, LiveLock),
         observer: SharedObserver,
         warnings: &mut Vec<String>,
     ) -> Result<Tracking, RollbackError> {
@@ -177,7 +177,7 @@ impl Tracking {
         // detected here.
         catalogue.refuse_restoring(&plan.roots, &session_dir)?;
         let elsewhere = plan.request.dest.clone().map(|dest| (dest, plan.id.clone()));
-        let room = Room::new(&catalogue, &settings, elsewhere);
+        let room = StoreQuota::new(&catalogue, &settings, elsewhere);
         let options = ManagerOptions {
             store: Some(room.store()),
             quota: Some(room.quota()),
@@ -193,12 +193,12 @@ impl Tracking {
         }
         let mut manager =
             SnapshotManager::with_options(&session_dir, &plan.roots, rules, Limits::NONE, options)?;
-        manager.observe(Shared(observer));
+        manager.observe(SharedProgress(observer));
         let last = if plan.request.best_effort { Gaps::Allow } else { Gaps::Refuse };
         let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
         warnings.extend(manager.take_completed().iter().map(ToString::to_string));
         manager.observe(());
-        warnings.extend(room::gaps(&baseline.coverage));
+        warnings.extend(quota::gaps(&baseline.coverage));
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
         metadata.sequence = catalogue.next_sequence()?;
         metadata.name.clone_from(&plan.name);
@@ -235,7 +235,7 @@ impl Tracking {
 
     /// Start taking snapshots, whenever something changed and it is quiet again.
     pub(crate) fn watch(self) -> Result<(Watching, Ending), RollbackError> {
-        let work = Work {
+        let work = SnapshotWork {
             manager: self.manager,
             metadata: self.metadata.clone(),
             catalogue: self.catalogue.clone(),
@@ -263,7 +263,7 @@ impl Tracking {
 }
 
 /// Create the session's folder: private, and marked as live.
-fn place(catalogue: &Catalogue, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
+fn place(catalogue: &Catalogue, plan: &TrackingPlan) -> Result<(PathBuf, LiveLock), RollbackError> {
     let (own, live) = catalogue.begin_session_on(&plan.id, &plan.roots)?;
     let Some(dest) = &plan.request.dest else { return Ok((own, live)) };
     let placed = place_at(dest, &own, plan);
@@ -276,7 +276,7 @@ fn place(catalogue: &Catalogue, plan: &Plan) -> Result<(PathBuf, Live), Rollback
 }
 
 /// Create the session's folder in `dest`, and the note in its place in the state folder (`own`) that refers to it.
-fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), RollbackError> {
+fn place_at(dest: &Path, own: &Path, plan: &TrackingPlan) -> Result<(PathBuf, LiveLock), RollbackError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dest);
     made.map_err(RollbackError::io(dest))?;
     // The path that was checked must be the one that is used.
@@ -295,7 +295,7 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
     state_dir::ensure(&store).map_err(|error| RollbackError::io(&store)(io::Error::other(error)))?;
     let dir = dest.join(&plan.id);
     fs::DirBuilder::new().mode(0o700).create(&dir).map_err(RollbackError::io(&dir))?;
-    let there = Live::begin_on(&dir, &plan.roots).map_err(RollbackError::io(&dir))?;
+    let there = LiveLock::begin_on(&dir, &plan.roots).map_err(RollbackError::io(&dir))?;
     let note = own.join(folder::ELSEWHERE);
     let text = dir.as_os_str().as_encoded_bytes();
     nono_sys::fs::write_whole(&note, text).map_err(RollbackError::io(&note))?;
@@ -305,9 +305,9 @@ fn place_at(dest: &Path, own: &Path, plan: &Plan) -> Result<(PathBuf, Live), Rol
 /// Observer of a capture, shared with the caller.
 pub(crate) type SharedObserver = Arc<dyn Observer + Send>;
 
-pub(super) struct Shared(pub(super) SharedObserver);
+pub(super) struct SharedProgress(pub(super) SharedObserver);
 
-impl Observer for Shared {
+impl Observer for SharedProgress {
     fn progress(&self, done: u64, total: u64) {
         self.0.progress(done, total);
     }

@@ -8,7 +8,7 @@ use nono_snapshot::SnapshotId;
 use super::catalogue::{Catalogue, RollbackSession};
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
-use super::restore::{Done, Log, Plan, left_open};
+use super::restore::{Done, Plan, SessionRestores, left_open};
 
 impl RollbackSession {
     /// Plan the undo of a restore. `undo`: id of the restore; None for the last one that was not undone.
@@ -89,7 +89,7 @@ impl Catalogue {
         for entry in here {
             // A running session is refused by name, not skipped.
             let running = entry.status == Status::Live;
-            let log = Log::load(&entry.dir)?;
+            let log = SessionRestores::load(&entry.dir)?;
             let undone = log.brought_back(paths).filter(|_| !running);
             let is_done = undone.is_some_and(|restore| !restore.kept);
             if is_done || (!running && entry.is_empty()) {
@@ -112,7 +112,7 @@ impl Catalogue {
     ) -> Result<Vec<(SessionEntry, u64)>, RollbackError> {
         let mut undone = Vec::new();
         for entry in self.here(dir)? {
-            let at = Log::load(&entry.dir)?.brought_back(paths).map(|restore| restore.at);
+            let at = SessionRestores::load(&entry.dir)?.brought_back(paths).map(|restore| restore.at);
             undone.extend(at.map(|at| (entry, at)));
         }
         Ok(undone)
@@ -147,7 +147,7 @@ impl Catalogue {
         let (session, _) = undo.rsplit_once('.').ok_or_else(missing)?;
         let (sessions, _) = self.list()?;
         let entry = sessions.into_iter().find(|entry| entry.id == session).ok_or_else(missing)?;
-        let there = Log::load(&entry.dir)?.find(undo).is_some();
+        let there = SessionRestores::load(&entry.dir)?.find(undo).is_some();
         if there { Ok(entry) } else { Err(missing()) }
     }
 }
@@ -173,7 +173,7 @@ pub(crate) struct LastRestore {
 fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore>, RollbackError> {
     let mut last: Option<LastRestore> = None;
     for entry in sessions {
-        let log = Log::load(&entry.dir)?;
+        let log = SessionRestores::load(&entry.dir)?;
         let Some(restore) = log.last_to_undo() else { continue };
         let order = (restore.sequence, restore.at);
         if last.as_ref().is_none_or(|last| last.order < order) {

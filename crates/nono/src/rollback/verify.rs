@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nono_snapshot::hash::content_hash;
-use nono_snapshot::session::{Record, Recorded};
+use nono_snapshot::session::{Recorded, SnapshotList};
 use nono_snapshot::{Checks, SessionMetadata, SnapshotId, VerifyReport};
 
 use super::catalogue::RollbackSession;
@@ -14,7 +14,7 @@ use super::seals::{Ledger, snapshots_digest};
 
 /// Result of a verification. `problems` is empty if nothing was altered or damaged.
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct SessionVerified {
     pub snapshots: usize,
     pub objects: u64,
     pub bytes: u64,
@@ -31,27 +31,27 @@ pub struct Verified {
 
 impl RollbackSession {
     /// Recompute every tree and object, and compare with the roots in `session.json` and in the ledger of seals.
-    pub fn verify(&mut self) -> Result<Verified, RollbackError> {
+    pub fn verify(&mut self) -> Result<SessionVerified, RollbackError> {
         self.verify_with(&mut Checks::default())
     }
 
     /// [`RollbackSession::verify`] for one of several sessions: shared objects are checked once.
-    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<Verified, RollbackError> {
+    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<SessionVerified, RollbackError> {
         let verified = self.check(checks);
         // A session removed by another process is neither good nor bad.
         if self.entry.dir.symlink_metadata().is_err() {
-            return Ok(Verified { removed: true, ..Verified::default() });
+            return Ok(SessionVerified { removed: true, ..SessionVerified::default() });
         }
         verified
     }
 
-    fn check(&mut self, checks: &mut Checks) -> Result<Verified, RollbackError> {
+    fn check(&mut self, checks: &mut Checks) -> Result<SessionVerified, RollbackError> {
         let report = self.manager.verify_with(checks)?;
-        let mut verified = Verified {
+        let mut verified = SessionVerified {
             objects: report.store.objects,
             bytes: report.store.bytes,
             problems: engine_problems(&report),
-            ..Verified::default()
+            ..SessionVerified::default()
         };
         // An unreadable record is among the engine's problems already.
         if let Ok(Some(record)) = self.manager.session().record() {
@@ -77,7 +77,7 @@ impl RollbackSession {
     }
 
     /// Compare the roots in `session.json` with those of the record.
-    fn compare(&self, metadata: &SessionMetadata, record: &Record) -> Vec<String> {
+    fn compare(&self, metadata: &SessionMetadata, record: &SnapshotList) -> Vec<String> {
         let path = self.metadata_path();
         let numbered = folder::numbered(record);
         let mut problems = Vec::new();
@@ -101,8 +101,8 @@ impl RollbackSession {
     fn check_seal(
         &self,
         metadata: Option<&[u8]>,
-        record: &Record,
-        verified: &mut Verified,
+        record: &SnapshotList,
+        verified: &mut SessionVerified,
     ) -> Result<(), RollbackError> {
         if self.entry.foreign {
             return Ok(());

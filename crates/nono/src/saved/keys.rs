@@ -4,12 +4,12 @@
 use nono_policy::data::SavedFile;
 use serde_json::Value;
 
-use super::merge::Change;
+use super::merge::KeyChange;
 use super::text;
 use crate::network::ReplacedKey;
 
 /// Changes that add a key's placeholder to each list that contains the key.
-pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]) -> Vec<Change> {
+pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]) -> Vec<KeyChange> {
     let Some(lists) = file.keys.as_ref().filter(|_| !keys.is_empty()) else { return Vec::new() };
     let Some(tree) = text::parse(settings, file.format) else { return Vec::new() };
     let change = |pattern: &String| {
@@ -20,7 +20,7 @@ pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]
         let missing =
             known.filter(|(key, dummy)| has(key) && !has(dummy)).map(|(_, dummy)| Value::from(dummy));
         let longer: Vec<Value> = list.iter().cloned().chain(missing).collect();
-        (longer.len() > list.len()).then_some(Change { key, value: Some(longer.into()) })
+        (longer.len() > list.len()).then_some(KeyChange { key, value: Some(longer.into()) })
     };
     lists.lists.iter().filter_map(change).collect()
 }
@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
 
-    fn of(settings: &Value) -> Vec<Change> {
+    fn of(settings: &Value) -> Vec<KeyChange> {
         let file = PolicyData::embedded().saved_file("claude-code", ".claude.json".as_ref()).unwrap();
         let key = format!("sk-{}", "k".repeat(40));
         let dummy = format!("nono-dummy-{}", "d".repeat(32));
@@ -50,10 +50,10 @@ mod tests {
         let (key, dummy) = ("k".repeat(20), "d".repeat(20));
         let both = json!({"customApiKeyResponses": {"approved": ["other", key], "rejected": []}});
         let name = |list: &str| vec!["customApiKeyResponses".to_owned(), list.to_owned()];
-        let expected = Change { key: name("approved"), value: Some(json!(["other", key, dummy])) };
+        let expected = KeyChange { key: name("approved"), value: Some(json!(["other", key, dummy])) };
         assert_eq!(of(&both), [expected]);
         let refused = json!({"customApiKeyResponses": {"rejected": [key]}});
-        assert_eq!(of(&refused), [Change { key: name("rejected"), value: Some(json!([key, dummy])) }]);
+        assert_eq!(of(&refused), [KeyChange { key: name("rejected"), value: Some(json!([key, dummy])) }]);
     }
 
     #[test]

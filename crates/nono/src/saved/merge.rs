@@ -7,13 +7,13 @@ use nono_policy::data::SavedFile;
 
 /// A key with a new value, or a removed key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Change {
+pub(super) struct KeyChange {
     pub(super) key: Vec<String>,
     /// `None`: removed.
     pub(super) value: Option<Value>,
 }
 
-impl Change {
+impl KeyChange {
     /// Whether the change is worth reporting: a new empty list, null or `false` changes nothing.
     pub(super) fn says_something(&self) -> bool {
         match &self.value {
@@ -32,13 +32,13 @@ impl Change {
 
 /// The changes that turn `before` into `after`, key by key. Objects are compared recursively, new ones too, so that
 /// each key is judged by its own name; any other value is one change.
-pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
+pub(super) fn changes(before: &Value, after: &Value) -> Vec<KeyChange> {
     let mut found = Vec::new();
     compare(&mut Vec::new(), Some(before), Some(after), &mut found);
     found
 }
 
-fn compare(key: &mut Vec<String>, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change>) {
+fn compare(key: &mut Vec<String>, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<KeyChange>) {
     if before == after {
         return;
     }
@@ -57,12 +57,12 @@ fn compare(key: &mut Vec<String>, before: Option<&Value>, after: Option<&Value>,
                 key.pop();
             }
         }
-        _ => found.push(Change { key: key.clone(), value: after.cloned() }),
+        _ => found.push(KeyChange { key: key.clone(), value: after.cloned() }),
     }
 }
 
 /// Apply a change, creating the objects above it. Does nothing where another kind of value is in the way.
-pub(super) fn apply(value: &mut Value, change: &Change) {
+pub(super) fn apply(value: &mut Value, change: &KeyChange) {
     let Some((last, above)) = change.key.split_last() else {
         if let Some(new) = &change.value {
             *value = new.clone();
@@ -86,7 +86,7 @@ pub(super) fn apply(value: &mut Value, change: &Change) {
 
 /// Scope of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ChangeScope {
     Outside,
     /// Only in sandboxed runs of the project.
     Inside,
@@ -95,18 +95,18 @@ pub(super) enum Reach {
 
 /// The scope of a change: outside if the key is on the outward list, and no key at or below it is on the inward or
 /// never list.
-pub(super) fn reach(change: &Change, file: &SavedFile) -> Reach {
+pub(super) fn reach(change: &KeyChange, file: &SavedFile) -> ChangeScope {
     let key: Vec<&str> = change.key.iter().map(String::as_str).collect();
     let alike = |pattern: &String| pattern.split('/').zip(&key).all(|(part, name)| fits(part, name));
     let covers = |pattern: &String| pattern.split('/').count() <= key.len() && alike(pattern);
     // A value that is replaced as a whole may contain a listed key.
     let concerns = |pattern: &String| covers(pattern) || (change.value.is_some() && alike(pattern));
     if file.never.iter().any(concerns) {
-        Reach::Nowhere
+        ChangeScope::Nowhere
     } else if file.outward.iter().any(covers) && !file.inward.iter().any(concerns) {
-        Reach::Outside
+        ChangeScope::Outside
     } else {
-        Reach::Inside
+        ChangeScope::Inside
     }
 }
 
@@ -126,9 +126,10 @@ mod tests {
     }
 
     fn outward(before: &Value, after: &Value, file: &SavedFile) -> (Vec<String>, Vec<String>) {
-        let (out, kept): (Vec<_>, Vec<_>) =
-            changes(before, after).into_iter().partition(|change| reach(change, file) == Reach::Outside);
-        let shown = |list: Vec<Change>| list.iter().map(Change::shown).collect();
+        let (out, kept): (Vec<_>, Vec<_>) = changes(before, after)
+            .into_iter()
+            .partition(|change| reach(change, file) == ChangeScope::Outside);
+        let shown = |list: Vec<KeyChange>| list.iter().map(KeyChange::shown).collect();
         (shown(out), shown(kept))
     }
 
@@ -193,12 +194,15 @@ mod tests {
         for after in [json!({"a": {"off": false}}), json!({"hooks": {}, "a": {"off": true}}), json!([])] {
             let all = changes(&before, &after);
             assert!(
-                !all.is_empty() && all.iter().all(|change| reach(change, &file) == Reach::Nowhere),
+                !all.is_empty() && all.iter().all(|change| reach(change, &file) == ChangeScope::Nowhere),
                 "{all:?}"
             );
         }
         let other = changes(&before, &json!({"hooks": {"Stop": [1]}, "a": {"off": false, "b": 1}}));
-        assert_eq!(other.iter().map(|change| reach(change, &file)).collect::<Vec<_>>(), [Reach::Outside]);
+        assert_eq!(
+            other.iter().map(|change| reach(change, &file)).collect::<Vec<_>>(),
+            [ChangeScope::Outside]
+        );
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! Everything needed for the second half is stored beside the copies, so that the next session can save what a killed
 //! one left.
 
-mod kept;
 mod keys;
 mod merge;
+mod project_changes;
 mod text;
 mod yaml;
 
@@ -28,9 +28,9 @@ use nono_sys::fs::make_file;
 use serde::{Deserialize, Serialize};
 
 use crate::network::ReplacedKey;
-use crate::replace::{ReplaceError, replace};
-use kept::KeptDir;
-use merge::{Reach, changes, reach};
+use crate::replace_file::{ReplaceError, replace};
+use merge::{ChangeScope, changes, reach};
+use project_changes::KeptDir;
 
 const INDEX: &str = "index.json";
 /// Maximum size of a settings file in bytes. A larger copy is not read.
@@ -38,16 +38,16 @@ const MOST: u64 = 64 << 20;
 
 /// Record stored beside the copies of a session.
 #[derive(Debug, Serialize, Deserialize)]
-struct Index {
+struct SavedIndex {
     #[serde(with = "nono_sys::path_serde")]
     state_dir: PathBuf,
     #[serde(with = "nono_sys::path_serde")]
     project: PathBuf,
-    files: Vec<Entry>,
+    files: Vec<SavedEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct SavedEntry {
     agent: String,
     name: String,
     #[serde(with = "nono_sys::path_serde")]
@@ -87,13 +87,13 @@ pub(crate) fn place(
             }
             _ => closed.resolved.clone(),
         };
-        files.push(Entry { agent, name, outside });
+        files.push(SavedEntry { agent, name, outside });
         closed.how = ClosedHow::Copy;
     }
     if files.is_empty() {
         return Ok(variables);
     }
-    let index = Index { state_dir: host.state_dir.clone(), project: policy.workdir.clone(), files };
+    let index = SavedIndex { state_dir: host.state_dir.clone(), project: policy.workdir.clone(), files };
     let kept = KeptDir::new(&index.state_dir).load(&index.project);
     nono_sys::fs::make_dir(&saved_dir(&paths.dir), 0o700)?;
     for ((_, copy), entry) in paths.copies(policy).zip(&index.files) {
@@ -137,10 +137,11 @@ fn saved_file(closed: &ClosedPath, host: &HostContext) -> Option<(String, String
 /// Save what the command changed in the copies, given the session's folder.
 pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
     let dir = saved_dir(session_dir);
-    let index = fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
+    let index =
+        fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice::<SavedIndex>(&bytes).ok());
     let Some(index) = index else { return Vec::new() };
     let kept = KeptDir::new(&index.state_dir);
-    let report = |(n, entry): (usize, &Entry)| {
+    let report = |(n, entry): (usize, &SavedEntry)| {
         let file = entry.outside.clone();
         match save(entry, &dir.join(n.to_string()), &kept, &index.project) {
             Ok((outside, inside)) => SavedReport { file, outside, inside, problem: None },
@@ -156,7 +157,7 @@ pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
 
 /// Save the changes to one file. Returns the keys saved outside, and those kept for sandboxed runs.
 fn save(
-    entry: &Entry,
+    entry: &SavedEntry,
     copy: &Path,
     kept: &KeptDir,
     project: &Path,
@@ -172,12 +173,12 @@ fn save(
     let after = text::parse(&after, file.format).ok_or_else(unreadable)?;
     let all = changes(&before, &after);
     let of = |wanted| all.iter().filter(|change| reach(change, file) == wanted).cloned().collect::<Vec<_>>();
-    let (outward, inward) = (of(Reach::Outside), of(Reach::Inside));
+    let (outward, inward) = (of(ChangeScope::Outside), of(ChangeScope::Inside));
     if !inward.is_empty() {
         kept.update(project, |kept| kept.add(&entry.outside, &inward)).map_err(words)?;
     }
-    let shown = |list: &[merge::Change]| {
-        list.iter().filter(|change| change.says_something()).map(merge::Change::shown).collect::<Vec<_>>()
+    let shown = |list: &[merge::KeyChange]| {
+        list.iter().filter(|change| change.says_something()).map(merge::KeyChange::shown).collect::<Vec<_>>()
     };
     if !outward.is_empty() {
         // Another session may save at the same time.
@@ -193,7 +194,7 @@ fn save(
     Ok((shown(&outward), shown(&inward)))
 }
 
-impl Entry {
+impl SavedEntry {
     /// Text of an empty settings file, for a file that does not exist.
     fn nothing(&self) -> &'static str {
         match PolicyData::embedded().stand_in(&self.agent, self.name.as_ref()) {

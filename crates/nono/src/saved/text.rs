@@ -4,7 +4,7 @@ use nono_policy::data::SavedFormat;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value as toml_value};
 
-use super::merge::{Change, apply};
+use super::merge::{KeyChange, apply};
 use super::yaml;
 
 /// Parse a settings file; an absent or empty one counts as an empty object. `None`: the text is invalid.
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, format: SavedFormat) -> Option<Value> {
 }
 
 /// The text with these changes applied. `None`: the text is invalid, or a change cannot be made.
-pub(super) fn edit(text: &str, format: SavedFormat, changes: &[Change]) -> Option<String> {
+pub(super) fn edit(text: &str, format: SavedFormat, changes: &[KeyChange]) -> Option<String> {
     if changes.is_empty() {
         return Some(text.to_owned());
     }
@@ -47,7 +47,7 @@ pub(super) fn edit(text: &str, format: SavedFormat, changes: &[Change]) -> Optio
     }
 }
 
-fn apply_toml(document: &mut Table, change: &Change) -> Option<()> {
+fn apply_toml(document: &mut Table, change: &KeyChange) -> Option<()> {
     let (last, above) = change.key.split_last()?;
     let mut place: &mut dyn TableLike = document;
     for name in above {

@@ -4,13 +4,13 @@
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
-use super::merge::{Change, apply};
+use super::merge::{KeyChange, apply};
 
 /// Maximum depth of nesting.
 const DEEPEST: usize = 64;
 
 /// A value and its position in the text.
-struct Node {
+struct YamlNode {
     value: Value,
     shape: Shape,
 }
@@ -21,27 +21,27 @@ enum Shape {
     Mapping {
         start: usize,
         is_flow: bool,
-        entries: Vec<Entry>,
+        entries: Vec<YamlEntry>,
     },
     Sequence,
 }
 
-struct Entry {
+struct YamlEntry {
     name: String,
     start: usize,
-    node: Node,
+    node: YamlNode,
 }
 
 /// Parse a text. `None`: not YAML, or with anchors, aliases or tags.
 pub(super) fn parse(text: &str) -> Option<Value> {
     Some(match read(text)? {
-        Read::Nothing => Value::Object(Map::new()),
-        Read::Settings(node) => node.value,
+        YamlRead::Nothing => Value::Object(Map::new()),
+        YamlRead::Settings(node) => node.value,
     })
 }
 
 /// The text with these changes applied.
-pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
+pub(super) fn edit(text: &str, changes: &[KeyChange]) -> Option<String> {
     let mut tree = parse(text)?;
     let mut new = text.to_owned();
     for change in changes {
@@ -62,13 +62,13 @@ pub(super) fn edit(text: &str, changes: &[Change]) -> Option<String> {
 }
 
 /// Content of a YAML text.
-enum Read {
+enum YamlRead {
     Nothing,
-    Settings(Node),
+    Settings(YamlNode),
 }
 
 /// Parse a text; `None` if it is not a single mapping or empty.
-fn read(text: &str) -> Option<Read> {
+fn read(text: &str) -> Option<YamlRead> {
     if text.starts_with('\u{feff}') {
         return None;
     }
@@ -77,15 +77,15 @@ fn read(text: &str) -> Option<Read> {
     let events = events?;
     let is_document = |(event, _): &&(Event<'_>, Span)| matches!(event, Event::DocumentStart(_));
     match events.iter().filter(is_document).count() {
-        0 => return Some(Read::Nothing),
+        0 => return Some(YamlRead::Nothing),
         1 => {}
         _ => return None,
     }
     let mut rest = events.iter().skip_while(|event| !is_document(event)).skip(1);
     let node = node(&mut rest, text, &places, 0)?;
     match (&node.value, &node.shape) {
-        (Value::Null, _) => Some(Read::Nothing),
-        (Value::Object(_), Shape::Mapping { .. }) => Some(Read::Settings(node)),
+        (Value::Null, _) => Some(YamlRead::Nothing),
+        (Value::Object(_), Shape::Mapping { .. }) => Some(YamlRead::Settings(node)),
         _ => None,
     }
 }
@@ -95,7 +95,7 @@ fn node<'a>(
     text: &str,
     places: &[usize],
     depth: usize,
-) -> Option<Node> {
+) -> Option<YamlNode> {
     let first = events.next()?;
     node_from(first, events, text, places, depth)
 }
@@ -106,14 +106,14 @@ fn node_from<'a>(
     text: &str,
     places: &[usize],
     depth: usize,
-) -> Option<Node> {
+) -> Option<YamlNode> {
     if depth > DEEPEST {
         return None;
     }
     let (start, end) = (*places.get(span.start.index())?, *places.get(span.end.index())?);
     match event {
         Event::Scalar(said, style, 0, None) => {
-            Some(Node { value: scalar(said, *style), shape: Shape::Scalar(start, end) })
+            Some(YamlNode { value: scalar(said, *style), shape: Shape::Scalar(start, end) })
         }
         Event::SequenceStart(0, None) => {
             let mut list = Vec::new();
@@ -123,7 +123,7 @@ fn node_from<'a>(
                     next => list.push(node_from(next, events, text, places, depth + 1)?.value),
                 }
             }
-            Some(Node { value: Value::Array(list), shape: Shape::Sequence })
+            Some(YamlNode { value: Value::Array(list), shape: Shape::Sequence })
         }
         Event::MappingStart(0, None) => {
             let (mut map, mut entries) = (Map::new(), Vec::new());
@@ -139,10 +139,10 @@ fn node_from<'a>(
                 if map.insert(name.clone(), node.value.clone()).is_some() {
                     return None;
                 }
-                entries.push(Entry { name, start, node });
+                entries.push(YamlEntry { name, start, node });
             }
             let is_flow = text[start..].starts_with('{');
-            Some(Node { value: Value::Object(map), shape: Shape::Mapping { start, is_flow, entries } })
+            Some(YamlNode { value: Value::Object(map), shape: Shape::Mapping { start, is_flow, entries } })
         }
         // An anchor, an alias or a tag.
         _ => None,
@@ -168,7 +168,7 @@ fn scalar(said: &str, style: ScalarStyle) -> Value {
 
 /// Set a key. Strings are quoted: the meaning of a bare word depends on the reader.
 fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
-    let Read::Settings(root) = read(text)? else { return Some(appended(text, key, value)) };
+    let YamlRead::Settings(root) = read(text)? else { return Some(appended(text, key, value)) };
     let mut node = &root;
     for (depth, name) in key.iter().enumerate() {
         let Shape::Mapping { start, is_flow, entries } = &node.shape else { return None };
@@ -201,7 +201,7 @@ fn set(text: &str, key: &[String], value: &Value) -> Option<String> {
 
 /// Remove a key that occupies a line of its own.
 fn remove(text: &str, key: &[String]) -> Option<String> {
-    let Read::Settings(root) = read(text)? else { return None };
+    let YamlRead::Settings(root) = read(text)? else { return None };
     let mut node = &root;
     let mut found = None;
     for name in key {

@@ -7,18 +7,18 @@ use std::path::PathBuf;
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::ExecStrategy;
 
+use super::created_dirs::CreatedDirs;
 use super::error::SessionError;
 use super::folder::SessionFolder;
-use super::made::Made;
+use super::placeholders::{self, Placeholders};
 use super::request::Host;
-use super::stand_ins::{self, StandIns};
 use crate::network::Networking;
 use crate::saved::{self, SavedReport};
 
 #[derive(Debug)]
 pub(super) struct AgentFiles {
-    made: Made,
-    stand_ins: Option<StandIns>,
+    made: CreatedDirs,
+    stand_ins: Option<Placeholders>,
     session_dir: PathBuf,
 }
 
@@ -26,13 +26,13 @@ impl AgentFiles {
     /// Create all of them. Returns the environment variables that point agents to their copies.
     pub(super) fn place(
         policy: &mut ResolvedPolicy,
-        made: Made,
+        made: CreatedDirs,
         folder: &SessionFolder,
         host: &Host,
         strategy: ExecStrategy,
         network: &Networking,
     ) -> Result<(AgentFiles, Vec<(OsString, OsString)>), SessionError> {
-        let stand_ins = stand_ins::place(policy, &host.context.state_dir, strategy)?;
+        let stand_ins = placeholders::place(policy, &host.context.state_dir, strategy)?;
         let files = AgentFiles { made, stand_ins, session_dir: folder.dir.clone() };
         // Only a supervisor carries the copies back after the run.
         let told = if strategy == ExecStrategy::Supervised {
@@ -47,7 +47,7 @@ impl AgentFiles {
 
     /// After the command's end: carry agents' saved settings back and remove the placeholders. The caller drops the
     /// directories after the last snapshot: the baseline has them too, so they must not show up as a change.
-    pub(super) fn finish(self) -> (Vec<SavedReport>, Made) {
+    pub(super) fn finish(self) -> (Vec<SavedReport>, CreatedDirs) {
         let AgentFiles { made, stand_ins, session_dir } = self;
         let saved = saved::carry_out(&session_dir);
         drop(stand_ins);

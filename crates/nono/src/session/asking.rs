@@ -9,11 +9,11 @@ use nono_sandbox::Prepared;
 use nono_supervisor::RunError;
 use nono_supervisor::approval::{ApprovalBackend, DenyAll};
 use nono_supervisor::mediate::{Mediate, Restored, Snapshots};
-use nono_supervisor::stage::Stage;
+use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::urls::UrlOpener;
 
-use crate::rollback::recorded::sentence;
-use crate::rollback::running::Live;
+use crate::rollback::audited_restores::sentence;
+use crate::rollback::running::TrackedSession;
 
 /// Settings for approvals at run time.
 #[derive(Clone, Debug)]
@@ -51,9 +51,9 @@ impl Asking {
 }
 
 /// The terminal for prompts, if any prompt is possible.
-pub(super) fn stage(wanted: bool) -> Result<Option<Stage>, RunError> {
+pub(super) fn stage(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
     let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
-    wanted.then(Stage::new).transpose().map_err(failed)
+    wanted.then(TerminalLeases::new).transpose().map_err(failed)
 }
 
 /// The supervisor's mediation settings for this run.
@@ -62,7 +62,7 @@ pub(crate) fn mediate(
     prepared: &Prepared,
     own: Vec<PathBuf>,
     backend: Option<Arc<dyn ApprovalBackend>>,
-    live: Option<Live>,
+    live: Option<TrackedSession>,
 ) -> Mediate {
     let late = prepared.blueprint().late_rules.iter().map(|rule| rule.path.clone());
     Mediate {
@@ -83,7 +83,7 @@ pub(crate) fn mediate(
 }
 
 /// The session's snapshots, as the mediator uses them.
-struct Running(Live);
+struct Running(TrackedSession);
 
 impl Snapshots for Running {
     fn before_write(&self, path: &Path) -> Result<(), String> {

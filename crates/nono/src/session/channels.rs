@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use nono_supervisor::channel::{Bounds, Channels, Listening, REQUEST_SOCKET, SessionInfo};
 
 use super::folder::SessionFolder;
-use crate::control::Place;
+use crate::control::SessionSocket;
 
 /// Sockets that are bound and not served yet.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) channels: Channels,
     /// The session's entry in the state folder, removed when it ends.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SessionSocket>,
     /// Reason why the session has no such entry.
     pub(super) unlisted: Option<io::Error>,
 }
@@ -28,7 +28,7 @@ pub(super) fn bind(
 ) -> io::Result<Sockets> {
     let request = Listening::bind(&folder.dir, REQUEST_SOCKET)?;
     let own = folder.dir.file_name().unwrap_or_default().to_string_lossy();
-    let (place, control, unlisted) = match Place::make(state_dir, &info, &own) {
+    let (place, control, unlisted) = match SessionSocket::make(state_dir, &info, &own) {
         Ok((place, control)) => (Some(place), Some(control), None),
         Err(error) => (None, None, Some(error)),
     };

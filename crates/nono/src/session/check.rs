@@ -30,7 +30,7 @@ pub enum CheckError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct CheckRecord {
     key: String,
     support: Support,
 }
@@ -38,13 +38,13 @@ struct Record {
 /// Support of this machine as recorded for this boot, kernel and binary; `None` without a valid record.
 pub fn known_support(state_dir: &Path, binary: Option<&Path>) -> Option<Support> {
     let text = std::fs::read(state_dir.join(FILE)).ok()?;
-    let record: Record = serde_json::from_slice(&text).ok()?;
+    let record: CheckRecord = serde_json::from_slice(&text).ok()?;
     (record.key == key(binary)).then_some(record.support)
 }
 
 /// Record a successful check. If that fails, the next run repeats the check, which takes a few milliseconds.
 pub fn remember(state_dir: &Path, binary: Option<&Path>, support: &Support) -> std::io::Result<()> {
-    let record = Record { key: key(binary), support: support.clone() };
+    let record = CheckRecord { key: key(binary), support: support.clone() };
     let json = serde_json::to_vec(&record).map_err(std::io::Error::other)?;
     fs::write_atomic(&state_dir.join(FILE), &json)
 }

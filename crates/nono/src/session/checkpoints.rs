@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::Digest;
-use nono_audit::event::{AgentCall, AgentPrompt, Checkpoint as Event, Restore};
+use nono_audit::event::{AgentCall, AgentPrompt, CheckpointEvent as Event, Restore};
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
 use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
 use nono_snapshot::ChangedByOthers;
 use nono_supervisor::approval::ApprovalBackend;
-use nono_supervisor::mediate::History;
+use nono_supervisor::mediate::CheckpointAccess;
 use nono_sys::time::now_ms;
 
-use super::auditing::{AgentEvent, Trail};
+use super::audit_log::{AgentEvent, RunLog};
+use super::checkpoint_service::Inside;
 use super::error::SessionError;
-use super::histories::Inside;
-use super::stand_ins;
+use super::placeholders;
 use crate::audit::Author;
 use crate::checkpoints::settings;
 use crate::rollback::recorder::Recorder;
@@ -72,7 +72,7 @@ pub(super) struct Sweeper(CheckpointManager);
 
 impl Sweeper {
     /// Prune. Problems go to the audit log; the next run tries again.
-    pub(super) fn sweep(&self, trail: Option<&Trail>) {
+    pub(super) fn sweep(&self, trail: Option<&RunLog>) {
         let swept = self.0.auto_prune();
         let problems: Vec<String> = match swept {
             Ok(pruned) => {
@@ -124,7 +124,7 @@ pub(super) struct Protecting {
     /// The command with secrets redacted.
     command: Vec<String>,
     by_name: bool,
-    trail: Option<Arc<Trail>>,
+    trail: Option<Arc<RunLog>>,
     report: Mutex<CheckpointsReport>,
     /// Projects reported by hooks inside the sandbox.
     hooked: Mutex<HashSet<PathBuf>>,
@@ -137,7 +137,7 @@ impl Planned {
         run: &str,
         command: &[String],
         policy: &ResolvedPolicy,
-        trail: Option<Arc<Trail>>,
+        trail: Option<Arc<RunLog>>,
     ) -> Arc<Protecting> {
         let protecting = Protecting {
             host: self.host,
@@ -158,13 +158,13 @@ impl Planned {
 
 impl Protecting {
     /// Service for checkpoint requests from inside the sandbox.
-    pub(super) fn history(self: &Arc<Protecting>, backend: Arc<dyn ApprovalBackend>) -> History {
-        History { histories: Arc::new(Inside::new(self.clone())), backend }
+    pub(super) fn history(self: &Arc<Protecting>, backend: Arc<dyn ApprovalBackend>) -> CheckpointAccess {
+        CheckpointAccess { histories: Arc::new(Inside::new(self.clone())), backend }
     }
 
     pub(super) fn manager(&self) -> CheckpointManager {
         let manager = CheckpointManager::new(self.host.clone(), self.config.clone());
-        manager.within(self.writable.clone()).without(stand_ins::on_record(&self.host.state_dir))
+        manager.within(self.writable.clone()).without(placeholders::on_record(&self.host.state_dir))
     }
 
     fn report(&self) -> MutexGuard<'_, CheckpointsReport> {

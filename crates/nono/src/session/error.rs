@@ -9,9 +9,9 @@ use nono_supervisor::RunError;
 use nono_sys::errno;
 use thiserror::Error;
 
-use super::auditing::LogError;
+use super::audit_log::LogError;
 use super::check::CheckError;
-use super::stand_ins::HoldError;
+use super::placeholders::HoldError;
 use crate::checkpoints::SettingsError;
 use crate::network::NetworkError;
 use crate::program::ProgramError;

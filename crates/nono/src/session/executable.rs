@@ -33,7 +33,7 @@ struct Stamp {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Known {
+struct KnownExecutable {
     stamp: Stamp,
     sha256: Digest,
 }
@@ -51,7 +51,7 @@ pub(super) fn identify(path: &Path, memory: &Path) -> io::Result<Executable> {
     }
     let sha256 = digest(&mut file)?;
     if remembered && Stamp::of(&file)? == stamp {
-        known.insert(0, Known { stamp, sha256 });
+        known.insert(0, KnownExecutable { stamp, sha256 });
         known.truncate(MOST);
         remember(memory, &known);
     }
@@ -88,13 +88,13 @@ fn digest(file: &mut File) -> io::Result<Digest> {
 }
 
 /// Read the cache; an unreadable one counts as empty.
-fn recall(memory: &Path) -> Vec<Known> {
+fn recall(memory: &Path) -> Vec<KnownExecutable> {
     let text = std::fs::read(memory).ok();
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 /// Write the cache; on failure the next run reads the program again.
-fn remember(memory: &Path, known: &[Known]) {
+fn remember(memory: &Path, known: &[KnownExecutable]) {
     let Ok(text) = serde_json::to_vec(known) else { return };
     let _ = nono_sys::fs::write_atomic(memory, &text);
 }
@@ -124,7 +124,7 @@ mod tests {
         // A cached digest is used for exactly this state of the file.
         let stamp = Stamp::of(&File::open(&path).unwrap()).unwrap();
         let old = Stamp { ctime: (stamp.ctime.0 - 60, 0), ..stamp.clone() };
-        remember(&memory, &[Known { stamp: old, sha256: Digest::ZERO }]);
+        remember(&memory, &[KnownExecutable { stamp: old, sha256: Digest::ZERO }]);
         assert_eq!(identify(&path, &memory).unwrap().sha256, fresh.sha256);
     }
 }

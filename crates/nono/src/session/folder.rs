@@ -152,23 +152,23 @@ fn make_base(base: &Path) -> io::Result<()> {
         }
         result => result?,
     }
-    shared(&base.join(CLOSED_DIR), Shared::Directory(0o000))?;
-    shared(&base.join(EMPTY_DIR), Shared::Directory(0o500))?;
-    shared(&base.join(CLOSED_FILE), Shared::File)
+    shared(&base.join(CLOSED_DIR), MaterialKind::Directory(0o000))?;
+    shared(&base.join(EMPTY_DIR), MaterialKind::Directory(0o500))?;
+    shared(&base.join(CLOSED_FILE), MaterialKind::File)
 }
 
 #[derive(Clone, Copy)]
-enum Shared {
+enum MaterialKind {
     Directory(u32),
     File,
 }
 
 /// Make a mask, or check that the existing one is exactly what would be made: a mask that was changed could show
 /// content instead of hiding it.
-fn shared(path: &Path, what: Shared) -> io::Result<()> {
+fn shared(path: &Path, what: MaterialKind) -> io::Result<()> {
     let (made, bits, is_dir) = match what {
-        Shared::Directory(mode) => (fs::make_dir(path, mode), mode, true),
-        Shared::File => (fs::make_file(path, 0o000, b""), 0o000, false),
+        MaterialKind::Directory(mode) => (fs::make_dir(path, mode), mode, true),
+        MaterialKind::File => (fs::make_file(path, 0o000, b""), 0o000, false),
     };
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

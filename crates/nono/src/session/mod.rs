@@ -5,31 +5,31 @@
 
 mod agent_files;
 mod asking;
-mod auditing;
+mod audit_log;
 mod browser;
-mod capturing;
+mod capture_observer;
 mod channels;
 pub mod check;
+mod checkpoint_service;
 mod checkpoints;
-mod connection;
+mod created_dirs;
+mod egress;
 mod error;
 mod executable;
 mod exit_code;
 pub(crate) mod folder;
-mod guest;
-mod histories;
 mod host;
+mod host_streams;
 mod learning;
-mod made;
+mod notices;
 mod observer;
+mod placeholders;
 mod plan;
 mod report;
 mod request;
 mod resolve;
+mod rollback_options;
 mod running;
-mod stand_ins;
-mod tracked;
-mod words;
 
 use std::io;
 use std::path::PathBuf;
@@ -47,32 +47,32 @@ pub use crate::saved::SavedReport;
 use agent_files::AgentFiles;
 pub use asking::Asking;
 pub(crate) use asking::mediate;
-use auditing::Book;
-pub use auditing::{AuditReport, Auditing, LogError};
+use audit_log::AuditPlan;
+pub use audit_log::{AuditReport, Auditing, LogError};
 pub use browser::OPEN_URL;
 use channels::Sockets;
 pub use checkpoints::{Checkpointing, CheckpointsReport};
 use checkpoints::{Planned, Sweeper};
-use connection::Connection;
+pub use created_dirs::agent_state;
+use egress::Connection;
 pub use error::SessionError;
 pub use folder::SessionFolder;
-pub use guest::{Captured, Guest};
 pub use host::{HostError, Surroundings};
+pub use host_streams::{Captured, HostStreams};
 use learning::Watched;
 pub use learning::{Learned, Learning};
-pub use made::agent_state;
+pub use notices::{
+    ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
+};
 pub use observer::RunObserver;
+pub use placeholders::{HoldError, on_record as placeholders};
 pub use plan::{find_program, plan};
 pub use report::SessionReport;
 pub use request::{Host, SessionRequest};
 pub use resolve::{profile, resolve};
+pub use rollback_options::Rollback;
+pub(crate) use rollback_options::resolved;
 pub use running::{replace, run};
-pub use stand_ins::{HoldError, on_record as placeholders};
-pub use tracked::Rollback;
-pub(crate) use tracked::resolved;
-pub use words::{
-    ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
-};
 
 /// A planned run: everything resolved and compiled, nothing started.
 #[derive(Debug)]
@@ -90,12 +90,12 @@ pub struct Session {
     name: Option<String>,
     /// The command with secrets redacted.
     shown: Vec<String>,
-    tracking: Option<tracking::Plan>,
+    tracking: Option<tracking::TrackingPlan>,
     backend: Option<Arc<dyn ApprovalBackend>>,
     /// Opener of web addresses, and the approver for them.
     urls: Option<(Arc<dyn UrlOpener>, Arc<dyn ApprovalBackend>)>,
     /// Set when the run is audited.
-    book: Option<Book>,
+    book: Option<AuditPlan>,
     /// Set when the network is filtered by host.
     connection: Option<Connection>,
     /// nono's own folders and secret files; never granted.
@@ -111,7 +111,7 @@ pub struct Session {
     approver: Arc<dyn ApprovalBackend>,
     /// Placeholders and copies of agents' files.
     agent_files: AgentFiles,
-    guest: Option<Guest>,
+    guest: Option<HostStreams>,
 }
 
 impl Session {

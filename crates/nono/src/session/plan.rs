@@ -9,19 +9,19 @@ use nono_sandbox::{
     Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
 };
 use nono_supervisor::channel::SessionInfo;
-use nono_supervisor::stage::Stage;
+use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
 use super::agent_files::AgentFiles;
-use super::auditing::{Book, without_secrets};
+use super::audit_log::{AuditPlan, without_secrets};
 use super::checkpoints::{Planned, Sweeper};
-use super::connection::Connection;
+use super::egress::Connection;
 use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::resolve::{profile, resolve_with};
 use super::{
     Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
-    channels, check, is_confined, made, stand_ins, tracked,
+    channels, check, created_dirs, is_confined, placeholders, rollback_options,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;
@@ -35,7 +35,7 @@ const GRACE_MS: u32 = 1000;
 fn as_typed(
     flags: &[OsString],
     command: &[String],
-    book: Option<&Book>,
+    book: Option<&AuditPlan>,
     host: &Host,
 ) -> Result<Typed, SessionError> {
     let flags = without_secrets(flags, book, &host.context.state_dir)?;
@@ -71,20 +71,20 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
     policy.program = Some(file.clone());
     let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
     let supervised = strategy == ExecStrategy::Supervised;
-    let Ground { mut folder, support, inside } = ground(host)?;
+    let SessionGround { mut folder, support, inside } = ground(host)?;
     let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
     let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
     if let Some(learning) = learning {
         policy = learning.applied(policy);
     }
     let profile = profile(&policy, host)?;
-    let made = made::make(&policy, &profile, &host.context);
+    let made = created_dirs::make(&policy, &profile, &host.context);
     let rollback = rollback.placed(&host.context);
     let Tracked { policy: mut resolved, wanted } =
         tracked_policy(&mut policy, &inside, &profile, &rollback, strategy, learning.is_some())?;
     let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
     let book = (supervised && auditing.wanted)
-        .then(|| Book::open(&auditing, &policy.projects, &host.context.state_dir))
+        .then(|| AuditPlan::open(&auditing, &policy.projects, &host.context.state_dir))
         .transpose()?;
     let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
     let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
@@ -147,7 +147,7 @@ pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionErro
             .collect(),
         folder,
         prepared,
-        tracking: tracking.map(|plan| plan.without(stand_ins::on_record(&host.context.state_dir))),
+        tracking: tracking.map(|plan| plan.without(placeholders::on_record(&host.context.state_dir))),
         book,
         connection,
         sockets,
@@ -170,7 +170,12 @@ fn planned(
     }
 }
 
-fn options(interactive: bool, asking: Option<Stage>, listen: bool, learning: Option<Learning>) -> Options {
+fn options(
+    interactive: bool,
+    asking: Option<TerminalLeases>,
+    listen: bool,
+    learning: Option<Learning>,
+) -> Options {
     let output_aside = learning.is_some_and(|learning| learning.output_aside);
     Options { interactive, asking, listen, output_aside, streams: None, cancel: None, grace_ms: GRACE_MS }
 }
@@ -182,7 +187,7 @@ fn info(
     command: Vec<String>,
     policy: &ResolvedPolicy,
     strategy: ExecStrategy,
-    tracking: Option<&tracking::Plan>,
+    tracking: Option<&tracking::TrackingPlan>,
 ) -> SessionInfo {
     SessionInfo {
         id: folder.id.clone(),
@@ -222,8 +227,8 @@ fn tracking_plan(
     request: RollbackRequest,
     profile: &MergedProfile,
     host: &Host,
-) -> tracking::Plan {
-    tracking::Plan {
+) -> tracking::TrackingPlan {
+    tracking::TrackingPlan {
         id,
         name,
         command,
@@ -238,14 +243,14 @@ fn tracking_plan(
 }
 
 /// Session folder, machine support and host description.
-struct Ground {
+struct SessionGround {
     folder: SessionFolder,
     support: Support,
     /// The host with the session folder and masking support filled in, for policy resolution.
     inside: Host,
 }
 
-fn ground(host: &Host) -> Result<Ground, SessionError> {
+fn ground(host: &Host) -> Result<SessionGround, SessionError> {
     if !host.nested {
         state_dir::ensure(&host.context.state_dir)?;
     }
@@ -255,7 +260,7 @@ fn ground(host: &Host) -> Result<Ground, SessionError> {
     let mut inside = host.clone();
     inside.context.session_dir = Some(folder.dir.clone());
     inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
-    Ok(Ground { folder, support, inside })
+    Ok(SessionGround { folder, support, inside })
 }
 
 /// The resolved policy, and the rollback request if the run is tracked.
@@ -279,10 +284,11 @@ fn tracked_policy(
     if wanted.is_some() && !supervised {
         return Err(SessionError::NeedsSupervisor { strategy });
     }
-    let Some(dest) = wanted.as_ref().and_then(|wanted| tracked::readable_dest(wanted, &policy)) else {
+    let Some(dest) = wanted.as_ref().and_then(|wanted| rollback_options::readable_dest(wanted, &policy))
+    else {
         return Ok(Tracked { policy, wanted });
     };
-    request.deny.push(tracked::make_dest(dest)?);
+    request.deny.push(rollback_options::make_dest(dest)?);
     Ok(Tracked { policy: resolve_with(profile, request, host)?, wanted })
 }
 
@@ -316,7 +322,7 @@ impl Asks {
 
 impl Asks {
     /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
-    fn stage(&self, asking: &Asking, back: bool) -> Result<Option<Stage>, RunError> {
+    fn stage(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
         asking::stage(!asking.off_terminal && (self.opens || self.urls || back))
     }
 }

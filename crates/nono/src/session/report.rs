@@ -5,10 +5,10 @@ use nono_supervisor::report::MediationReport;
 use nono_supervisor::{LimitHit, MemoryMethod};
 use nono_sys::wait::Ended;
 
-use super::auditing::AuditReport;
+use super::audit_log::AuditReport;
 use super::checkpoints::CheckpointsReport;
 use super::exit_code::exit_code;
-use super::guest::Captured;
+use super::host_streams::Captured;
 use super::learning::Learned;
 use crate::diagnostic::Findings;
 use crate::network::NetworkReport;

@@ -7,11 +7,11 @@ use nono_policy::{HostContext, RunRequest};
 use nono_sandbox::ExecStrategy;
 
 use super::asking::Asking;
-use super::auditing::Auditing;
+use super::audit_log::Auditing;
 use super::checkpoints::Checkpointing;
-use super::guest::Guest;
+use super::host_streams::HostStreams;
 use super::learning::Learning;
-use super::tracked::Rollback;
+use super::rollback_options::Rollback;
 use crate::network::Networking;
 
 /// Facts about the machine, supplied by the caller: the library reads neither the environment nor the home folder.
@@ -46,7 +46,7 @@ pub struct SessionRequest {
     /// Flags as the user typed them, for hints.
     pub typed: Option<Vec<OsString>>,
     /// Set when the process belongs to a host program: its signals are left alone.
-    pub guest: Option<Guest>,
+    pub guest: Option<HostStreams>,
 }
 
 impl SessionRequest {

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use nono_snapshot::ChangedByOthers;
 use nono_supervisor::mediate::Mediate;
 use nono_supervisor::urls::{Redact, Urls};
-use nono_supervisor::{Outcome, RunError, TakesListener};
+use nono_supervisor::{RunError, RunOutcome, TakesListener};
 use nono_sys::process::Signals;
 
-use super::auditing::{Start, Trail};
-use super::capturing::Capturing;
+use super::audit_log::{LogStart, RunLog};
+use super::capture_observer::Capturing;
 use super::checkpoints::CheckpointsReport;
 use super::error::SessionError;
 use super::exit_code::exit_code;
 use super::observer::RunObserver;
 use super::report::SessionReport;
-use super::tracked::begin;
-use super::{Session, asking, guest};
+use super::rollback_options::begin;
+use super::{Session, asking, host_streams};
 use crate::diagnostic::diagnose;
 use crate::network::NetworkReport;
 
@@ -48,7 +48,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         ..
     } = session;
     let policy = Arc::new(policy);
-    let start = Start {
+    let start = LogStart {
         id: &folder.id,
         name: name.as_deref(),
         command: &shown,
@@ -56,7 +56,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         policy: &policy,
         tracked: tracking.as_ref().map(|plan| plan.roots.as_slice()),
     };
-    let trail = book.map(|book| Trail::begin(book, &start)).transpose()?.map(Arc::new);
+    let trail = book.map(|book| RunLog::begin(book, &start)).transpose()?.map(Arc::new);
     if let (Some(trail), Some(plan)) = (&trail, &mut tracking) {
         plan.recorder = trail.clone();
     }
@@ -84,7 +84,7 @@ pub fn run(session: Session, observer: &Arc<dyn RunObserver>) -> Result<SessionR
         proxy: network.clone().map(|network| network as Arc<dyn TakesListener>),
         ..asking::mediate(policy.clone(), &prepared, own, backend, live)
     };
-    let (captured, outcome) = guest::run(guest, &**observer, &options, |options| {
+    let (captured, outcome) = host_streams::run(guest, &**observer, &options, |options| {
         nono_supervisor::run(&prepared, &command, options, &signals, mediate, channels)
     });
     // Nothing runs any more: the session need not be listed during the last snapshot, and the placeholders must not be
@@ -130,7 +130,11 @@ fn others(checkpoints: Option<&CheckpointsReport>) -> Option<Vec<ChangedByOthers
     checkpoints.and_then(|report| report.others.clone())
 }
 
-fn write_end(trail: Option<&Trail>, network: Option<&NetworkReport>, outcome: &Result<Outcome, RunError>) {
+fn write_end(
+    trail: Option<&RunLog>,
+    network: Option<&NetworkReport>,
+    outcome: &Result<RunOutcome, RunError>,
+) {
     let Some(trail) = trail else { return };
     if let Some(network) = network {
         trail.network_ended(network);
@@ -149,7 +153,7 @@ fn signals(guest: bool) -> Result<Signals, RunError> {
 }
 
 /// Record in the log that the command was not run, and close it.
-fn not_begun(trail: Option<&Trail>, error: &SessionError) {
+fn not_begun(trail: Option<&RunLog>, error: &SessionError) {
     if let Some(trail) = trail {
         trail.warn(format!("the command was not run: {error}"));
         trail.report();
@@ -157,7 +161,7 @@ fn not_begun(trail: Option<&Trail>, error: &SessionError) {
 }
 
 /// Redaction of URLs for the log.
-fn recorded(trail: &Trail) -> Redact {
+fn recorded(trail: &RunLog) -> Redact {
     let redactor = trail.redactor();
     Redact::new(move |url| redactor.url(url))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nono::checkpoints::import::{ImportError, Imported, import};
-use nono::checkpoints::{CheckpointManager, Choice, Config, Host, Origin, Target};
+use nono::checkpoints::{CheckpointChoice, CheckpointManager, CheckpointTarget, Config, Host, Origin};
 
 struct World {
     _dir: tempfile::TempDir,
@@ -78,9 +78,11 @@ impl World {
     }
 
     fn restore(&self, target: &str, paths: &[&str]) {
-        let choice =
-            Choice { paths: paths.iter().map(|path| self.tree.join(path)).collect(), ..Choice::default() };
-        let target = Target::Text(target.to_owned());
+        let choice = CheckpointChoice {
+            paths: paths.iter().map(|path| self.tree.join(path)).collect(),
+            ..CheckpointChoice::default()
+        };
+        let target = CheckpointTarget::Text(target.to_owned());
         let outcome = self.manager().restore(&self.tree, &target, &choice).unwrap();
         assert!(outcome.failed.is_empty(), "{outcome:?}");
     }
@@ -170,7 +172,10 @@ fn a_store_of_hermes_becomes_checkpoints() {
     assert!(world.manager().verify(None).unwrap().is_clean());
 
     // The folder that is gone comes back.
-    let outcome = world.manager().restore(&other, &Target::Text("1".to_owned()), &Choice::default()).unwrap();
+    let outcome = world
+        .manager()
+        .restore(&other, &CheckpointTarget::Text("1".to_owned()), &CheckpointChoice::default())
+        .unwrap();
     assert!(outcome.failed.is_empty(), "{outcome:?}");
     assert_eq!(std::fs::read_to_string(other.join("file")).unwrap(), "of a folder that is gone");
 }

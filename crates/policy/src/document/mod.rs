@@ -26,7 +26,7 @@ pub use resolve::{ResolvedDocument, deny_overlaps};
 
 /// Host on which a document is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct DocumentRole {
     /// The value of `HOME`.
     pub home: Option<PathBuf>,
     /// The value of `TMPDIR`.
@@ -192,7 +192,7 @@ impl PolicyDocument {
     fn named<'a, S: AsRef<str>>(
         &'a self,
         names: &'a [S],
-        place: &Place,
+        place: &DocumentRole,
     ) -> Result<Vec<(&'a str, &'a DocumentGroup)>, DocumentError> {
         let mut groups = Vec::with_capacity(names.len());
         for name in names.iter().map(AsRef::as_ref) {

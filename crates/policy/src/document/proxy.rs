@@ -1,7 +1,7 @@
 //! Network rules of several groups, combined.
 
 use super::error::DocumentError;
-use super::{DocumentNetwork, DocumentRoute, Place, PolicyDocument};
+use super::{DocumentNetwork, DocumentRole, DocumentRoute, PolicyDocument};
 
 /// Combined proxy settings of some groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl PolicyDocument {
     pub fn proxy<S: AsRef<str>>(
         &self,
         names: &[S],
-        place: &Place,
+        place: &DocumentRole,
     ) -> Result<Option<DocumentProxy>, DocumentError> {
         let mut merged = Merged::default();
         let mut needed = false;

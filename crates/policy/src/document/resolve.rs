@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::{DenyOverlap, DocumentError};
-use super::{Allow, DocumentGroup, Place, PolicyDocument};
+use super::{Allow, DocumentGroup, DocumentRole, PolicyDocument};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::capability_set::CapabilitySet;
 use crate::error::CapabilityError;
@@ -26,7 +26,7 @@ impl PolicyDocument {
     pub fn resolve<S: AsRef<str>>(
         &self,
         names: &[S],
-        place: &Place,
+        place: &DocumentRole,
         caps: &mut CapabilitySet,
     ) -> Result<ResolvedDocument, DocumentError> {
         let groups = self.named(names, place)?;
@@ -52,7 +52,7 @@ impl PolicyDocument {
     pub fn deny_paths<S: AsRef<str>>(
         &self,
         names: &[S],
-        place: &Place,
+        place: &DocumentRole,
     ) -> Result<Vec<PathBuf>, DocumentError> {
         let groups = self.named(names, place)?.into_iter();
         let lists = groups.map(|(name, group)| denied(name, group, place));
@@ -60,7 +60,12 @@ impl PolicyDocument {
     }
 }
 
-fn grant(caps: &mut CapabilitySet, name: &str, allow: &Allow, place: &Place) -> Result<(), DocumentError> {
+fn grant(
+    caps: &mut CapabilitySet,
+    name: &str,
+    allow: &Allow,
+    place: &DocumentRole,
+) -> Result<(), DocumentError> {
     let lists = [
         (&allow.read, AccessMode::Read),
         (&allow.write, AccessMode::Write),
@@ -92,7 +97,7 @@ fn is_absent(error: &CapabilityError) -> bool {
     }
 }
 
-fn denied(name: &str, group: &DocumentGroup, place: &Place) -> Result<Vec<PathBuf>, DocumentError> {
+fn denied(name: &str, group: &DocumentGroup, place: &DocumentRole) -> Result<Vec<PathBuf>, DocumentError> {
     let mut paths = Vec::new();
     for text in group.deny.iter().flat_map(|deny| &deny.access) {
         let path = expand(name, text, place)?;
@@ -113,7 +118,7 @@ fn leads_to(path: &Path) -> Option<PathBuf> {
 }
 
 /// Expands `~`, `$HOME` and `$TMPDIR`, alone or before a `/`. Everything else is literal.
-fn expand(group: &str, text: &str, place: &Place) -> Result<PathBuf, DocumentError> {
+fn expand(group: &str, text: &str, place: &DocumentRole) -> Result<PathBuf, DocumentError> {
     let (start, rest) = text.split_once('/').map_or((text, None), |(start, rest)| (start, Some(rest)));
     let (variable, value) = match start {
         "~" | "$HOME" => ("HOME", &place.home),

@@ -10,8 +10,8 @@ fn parse(text: &str) -> PolicyDocument {
     PolicyDocument::parse(text).unwrap()
 }
 
-fn place(home: &Path) -> Place {
-    Place { home: Some(home.to_path_buf()), tmpdir: None, platform: "linux".into() }
+fn place(home: &Path) -> DocumentRole {
+    DocumentRole { home: Some(home.to_path_buf()), tmpdir: None, platform: "linux".into() }
 }
 
 /// A home folder with `a/`, `file`, and a link `l` to `a`.
@@ -133,7 +133,7 @@ fn a_refusal_leaves_the_set_as_it_was() {
     );
     let mut caps = open_set();
     let before = caps.clone();
-    let mut refused = |names: &[&str], place: &Place| {
+    let mut refused = |names: &[&str], place: &DocumentRole| {
         let error = document.resolve(names, place, &mut caps).unwrap_err();
         assert_eq!(caps, before);
         error
@@ -143,7 +143,7 @@ fn a_refusal_leaves_the_set_as_it_was() {
         DocumentError::UnknownGroup { name, nearest: Some(near) } if name == "god" && near == "good"));
     assert!(matches!(refused(&["good", "temp"], &place), DocumentError::Unset { variable: "TMPDIR", .. }));
     assert!(matches!(refused(&["good", "deny"], &place), DocumentError::Unset { .. }));
-    let relative = Place { home: Some("here".into()), ..place };
+    let relative = DocumentRole { home: Some("here".into()), ..place };
     assert!(matches!(refused(&["good"], &relative), DocumentError::NotAbsolute { variable: "HOME", .. }));
     assert!(document.deny_paths(&["nothing"], &relative).is_err());
 }
@@ -187,9 +187,9 @@ fn the_network_is_closed_by_block_and_by_anything_a_proxy_has_to_do() {
         let text = format!(r#"{{"groups": {{"g": {{"description": "", "network": {network}}}}}}}"#);
         let document = parse(&text);
         let mut caps = open_set();
-        document.resolve(&["g"], &Place::default(), &mut caps).unwrap();
+        document.resolve(&["g"], &DocumentRole::default(), &mut caps).unwrap();
         assert_eq!(caps.is_network_blocked(), closed, "{network}");
-        assert_eq!(document.proxy(&["g"], &Place::default()).unwrap().is_some(), proxy, "{network}");
+        assert_eq!(document.proxy(&["g"], &DocumentRole::default()).unwrap().is_some(), proxy, "{network}");
     }
 }
 

@@ -2,11 +2,11 @@ use std::path::Path;
 
 use super::*;
 use crate::profile::{ProfileGrant, ProfilePath};
-use crate::testing::{Tree, dir, grant, host, resolve_in};
+use crate::testing::{FakeTree, dir, grant, host, resolve_in};
 use crate::{AccessMode, GrantKind};
 
-fn tree() -> Tree {
-    Tree::of(&[
+fn tree() -> FakeTree {
+    FakeTree::of(&[
         "/h/docs/private",
         "/h/w/out/x",
         "/h/w/sub/file",

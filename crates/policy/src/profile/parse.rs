@@ -32,7 +32,7 @@ fn schema_once() -> &'static Value {
 
 /// Parses the text of a file.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
-    let source = Source::new(text, file, "the profile", schema_once());
+    let source = ProfileSource::new(text, file, "the profile", schema_once());
     let root = source.parse()?;
     source.check_all(&root)?;
     source.value(root)
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
 pub(super) fn parse_built_in(text: &str, name: &str) -> Result<Profile, ProfileError> {
     let file = format!("<built-in {name}>");
     // No check against the schema: generating it takes longer than reading the profile.
-    let source = Source::new(text, Path::new(&file), "the profile", &Value::Null);
+    let source = ProfileSource::new(text, Path::new(&file), "the profile", &Value::Null);
     source.value(source.parse()?)
 }
 
@@ -55,7 +55,7 @@ pub fn read_listed<T: JsonSchema + DeserializeOwned>(
     list: &str,
 ) -> Result<(T, Vec<Position>), ProfileError> {
     let schema = schemars::schema_for!(T).to_value();
-    let source = Source::new(text, file, what, &schema);
+    let source = ProfileSource::new(text, file, what, &schema);
     let root = source.parse()?;
     source.check_all(&root)?;
     let elements = root.as_object().and_then(|object| object.get_array(list));
@@ -64,16 +64,16 @@ pub fn read_listed<T: JsonSchema + DeserializeOwned>(
     Ok((source.value(root)?, places))
 }
 
-struct Source<'a> {
+struct ProfileSource<'a> {
     text: &'a str,
     file: &'a Path,
     what: &'a str,
     schema: &'a Value,
 }
 
-impl<'a> Source<'a> {
-    fn new(text: &'a str, file: &'a Path, what: &'a str, schema: &'a Value) -> Source<'a> {
-        Source { text: text.strip_prefix('\u{feff}').unwrap_or(text), file, what, schema }
+impl<'a> ProfileSource<'a> {
+    fn new(text: &'a str, file: &'a Path, what: &'a str, schema: &'a Value) -> ProfileSource<'a> {
+        ProfileSource { text: text.strip_prefix('\u{feff}').unwrap_or(text), file, what, schema }
     }
 
     fn parse(&self) -> Result<Node<'a>, ProfileError> {

@@ -11,7 +11,7 @@ const MAX_LINKS: usize = 40;
 
 /// A path, resolved as far as it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct LocatedPath {
     pub(super) path: PathBuf,
     pub(super) exists: bool,
     pub(super) is_dir: bool,
@@ -24,11 +24,11 @@ pub(super) struct Target {
 /// Follows the path component by component, as the kernel does: a `..` leaves what the part before it resolved to, and
 /// a link whose target is missing leads to the place where that would be made. Behind the first missing component there
 /// is nothing to follow; there `..` only takes back what was missing too.
-pub(super) fn locate(facts: &dyn Facts, path: &Path) -> Target {
+pub(super) fn locate(facts: &dyn Facts, path: &Path) -> LocatedPath {
     let hidden = match facts.resolve(path) {
         Ok(found) => {
             let is_dir = found.kind == FoundKind::Directory;
-            return Target {
+            return LocatedPath {
                 grantable: found.path.clone(),
                 path: found.path,
                 exists: true,
@@ -39,51 +39,51 @@ pub(super) fn locate(facts: &dyn Facts, path: &Path) -> Target {
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut walk =
-        Walk { facts, known: PathBuf::from("/"), rest: Vec::new(), waiting: steps(path), links: 0 };
+        PathWalk { facts, known: PathBuf::from("/"), rest: Vec::new(), waiting: steps(path), links: 0 };
     while let Some(step) = walk.waiting.pop_front() {
         walk.take(step);
     }
     // A `..` that took everything missing back would make the path look like one that exists; the kernel says it does
     // not.
     let path = walk.rest.iter().fold(walk.known.clone(), |path, name| path.join(name));
-    Target { path, exists: false, is_dir: false, grantable: walk.known, hidden }
+    LocatedPath { path, exists: false, is_dir: false, grantable: walk.known, hidden }
 }
 
-enum Step {
+enum LocateStep {
     Name(OsString),
     Up,
     Root,
 }
 
-fn steps(path: &Path) -> VecDeque<Step> {
+fn steps(path: &Path) -> VecDeque<LocateStep> {
     path.components()
         .filter_map(|component| match component {
-            Component::Normal(name) => Some(Step::Name(name.to_owned())),
-            Component::ParentDir => Some(Step::Up),
-            Component::RootDir => Some(Step::Root),
+            Component::Normal(name) => Some(LocateStep::Name(name.to_owned())),
+            Component::ParentDir => Some(LocateStep::Up),
+            Component::RootDir => Some(LocateStep::Root),
             Component::CurDir | Component::Prefix(_) => None,
         })
         .collect()
 }
 
-struct Walk<'a> {
+struct PathWalk<'a> {
     facts: &'a dyn Facts,
     /// Part that exists, without links.
     known: PathBuf,
     /// Components that are missing below it.
     rest: Vec<OsString>,
-    waiting: VecDeque<Step>,
+    waiting: VecDeque<LocateStep>,
     links: usize,
 }
 
-impl Walk<'_> {
-    fn take(&mut self, step: Step) {
+impl PathWalk<'_> {
+    fn take(&mut self, step: LocateStep) {
         match step {
-            Step::Root => self.known = PathBuf::from("/"),
-            Step::Name(name) if self.rest.is_empty() => self.enter(&name),
-            Step::Name(name) => self.rest.push(name),
-            Step::Up if self.rest.is_empty() => drop(self.known.pop()),
-            Step::Up => drop(self.rest.pop()),
+            LocateStep::Root => self.known = PathBuf::from("/"),
+            LocateStep::Name(name) if self.rest.is_empty() => self.enter(&name),
+            LocateStep::Name(name) => self.rest.push(name),
+            LocateStep::Up if self.rest.is_empty() => drop(self.known.pop()),
+            LocateStep::Up => drop(self.rest.pop()),
         }
     }
 

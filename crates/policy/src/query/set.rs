@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::locate::{Target, locate};
+use super::locate::{LocatedPath, locate};
 use super::{DeniedReason, QueryResult, answer, gives};
 use crate::access::AccessMode;
 use crate::capability_set::CapabilitySet;
@@ -74,7 +74,7 @@ impl SetQuery {
         self.policy.network == NetworkPolicy::Allowed
     }
 
-    fn deciding(&self, target: &Target, want: AccessMode) -> Option<(PathBuf, AccessMode)> {
+    fn deciding(&self, target: &LocatedPath, want: AccessMode) -> Option<(PathBuf, AccessMode)> {
         let giving = self.policy.rules.iter().filter_map(|rule| Some((rule, gives(rule, target)?)));
         let alone = giving.filter(|(_, access)| access.covers(want));
         let (rule, access) =

@@ -8,22 +8,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::Inputs;
-use super::closed::{Closures, refusal};
+use super::protected::{Closures, refusal};
 use crate::access::{AccessMode, CapabilitySource};
 use crate::data::{Group, GroupKind};
 use crate::error::{PolicyError, nearest};
 use crate::expand::expand;
-use crate::facts::{Found, FoundKind};
+use crate::facts::{FoundKind, ResolvedPath};
 use crate::profile::WorkdirAccess;
 use crate::request::GrantKind;
-use crate::resolved::{FsCapability, Note};
+use crate::resolved::{FsCapability, PolicyNote};
 use crate::{is_within, links};
 
 /// Every grant of the run, not yet merged; the stronger sources come first.
 pub(super) fn collect(
     inputs: &Inputs<'_>,
     closures: &Closures,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<PolicyNote>,
 ) -> Result<Vec<FsCapability>, PolicyError> {
     let mut collector = Collector { inputs, closures, notes, grants: Vec::with_capacity(128) };
     collector.add_request()?;
@@ -37,7 +37,7 @@ pub(super) fn collect(
 pub(super) fn sockets(
     inputs: &Inputs<'_>,
     closures: &Closures,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<PolicyNote>,
 ) -> Result<Vec<FsCapability>, PolicyError> {
     let mut out = Vec::new();
     for path in &inputs.request.unix_sockets {
@@ -47,7 +47,7 @@ pub(super) fn sockets(
         let source = CapabilitySource::Profile(wanted.profile.clone());
         let path = expand(&wanted.path, inputs.host)?;
         if wanted.optional && inputs.locator.find(&path).is_err() {
-            notes.push(Note::Skipped { path, source });
+            notes.push(PolicyNote::Skipped { path, source });
         } else {
             out.push(socket(inputs, closures, Path::new(&wanted.path), &path, source)?);
         }
@@ -79,7 +79,7 @@ fn found(
     original: &Path,
     path: &Path,
     source: &CapabilitySource,
-) -> Result<Found, PolicyError> {
+) -> Result<ResolvedPath, PolicyError> {
     let original = original.to_path_buf();
     if original.as_os_str().is_empty() {
         return Err(PolicyError::PathNotFound { path: original, from: source.clone() });
@@ -108,7 +108,7 @@ pub(super) fn check_links(
 struct Collector<'a, 'b> {
     inputs: &'a Inputs<'b>,
     closures: &'a Closures,
-    notes: &'a mut Vec<Note>,
+    notes: &'a mut Vec<PolicyNote>,
     grants: Vec<FsCapability>,
 }
 
@@ -133,7 +133,7 @@ impl Collector<'_, '_> {
                 other => other?,
             };
             if grant.at.optional && self.inputs.locator.find(&path).is_err() {
-                self.notes.push(Note::Skipped { path, source });
+                self.notes.push(PolicyNote::Skipped { path, source });
             } else {
                 let found =
                     self.ask(Path::new(&grant.at.path), &path, grant.access, grant.kind, source.clone())?;
@@ -212,7 +212,7 @@ impl Collector<'_, '_> {
                 match expand(text, self.inputs.host) {
                     Ok(path) => self.offer_all(path, access, &source),
                     // No home folder, or no such variable: nothing to grant.
-                    Err(_) => self.notes.push(Note::Skipped { path: PathBuf::from(text), source }),
+                    Err(_) => self.notes.push(PolicyNote::Skipped { path: PathBuf::from(text), source }),
                 }
             }
         }
@@ -230,7 +230,7 @@ impl Collector<'_, '_> {
             .map(|(name, _)| dir.join(name))
             .collect();
         if matching.is_empty() {
-            self.notes.push(Note::Skipped { path: path.clone(), source: source.clone() });
+            self.notes.push(PolicyNote::Skipped { path: path.clone(), source: source.clone() });
         }
         for path in matching {
             self.offer(path, access, source);
@@ -246,7 +246,7 @@ impl Collector<'_, '_> {
             Some(found) if self.closures.forbids(&found.path, access).is_none() => {
                 self.push(&path, found, access, source.clone());
             }
-            _ => self.notes.push(Note::Skipped { path, source: source.clone() }),
+            _ => self.notes.push(PolicyNote::Skipped { path, source: source.clone() }),
         }
     }
 
@@ -279,7 +279,7 @@ impl Collector<'_, '_> {
         }
     }
 
-    fn push(&mut self, original: &Path, found: Found, access: AccessMode, source: CapabilitySource) {
+    fn push(&mut self, original: &Path, found: ResolvedPath, access: AccessMode, source: CapabilitySource) {
         let is_file = found.kind != FoundKind::Directory;
         let original = original.to_path_buf();
         self.grants.push(FsCapability { original, resolved: found.path, access, is_file, source });

@@ -12,12 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::facts::{EntryKind, Facts, Found, FoundKind};
+use crate::facts::{EntryKind, Facts, FoundKind, ResolvedPath};
 use crate::is_within;
 
 /// Resolved location of a path, existing or not.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct PathLocation {
     /// Canonical as far as it exists.
     pub(super) path: PathBuf,
     /// `None`: absent.
@@ -34,7 +34,7 @@ const WORTH_LISTING: u32 = 3;
 pub(super) struct Locator<'a> {
     pub(super) facts: &'a dyn Facts,
     // Keyed by bytes: a `Path` hashes component by component, which is noticeable in the time of a whole run.
-    parents: RefCell<HashMap<OsString, Rc<Place>>>,
+    parents: RefCell<HashMap<OsString, Rc<PathLocation>>>,
     listings: RefCell<HashMap<OsString, Entries>>,
     asked: RefCell<HashMap<OsString, u32>>,
 }
@@ -46,12 +46,12 @@ impl<'a> Locator<'a> {
     }
 
     /// Resolves through the file system itself, for the exact error.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Found> {
+    pub(super) fn find(&self, path: &Path) -> io::Result<ResolvedPath> {
         self.facts.resolve(path)
     }
 
     /// Like [`Locator::find`], without the error: `None` for a path that cannot be followed.
-    pub(super) fn look_up(&self, path: &Path) -> Option<Found> {
+    pub(super) fn look_up(&self, path: &Path) -> Option<ResolvedPath> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return self.facts.resolve(path).ok();
         };
@@ -63,8 +63,8 @@ impl<'a> Locator<'a> {
         let Some(entries) = self.known_entries(&above.path) else { return self.facts.resolve(&own).ok() };
         let index = entries.binary_search_by(|(known, _)| known.as_os_str().cmp(name)).ok()?;
         match entries[index].1 {
-            EntryKind::Directory => Some(Found { path: own, kind: FoundKind::Directory }),
-            EntryKind::File => Some(Found { path: own, kind: FoundKind::File }),
+            EntryKind::Directory => Some(ResolvedPath { path: own, kind: FoundKind::Directory }),
+            EntryKind::File => Some(ResolvedPath { path: own, kind: FoundKind::File }),
             EntryKind::Symlink | EntryKind::Other => self.facts.resolve(&own).ok(),
         }
     }
@@ -81,15 +81,17 @@ impl<'a> Locator<'a> {
     }
 
     /// Locates a path. Never fails: a path that cannot be followed counts as absent from that component on.
-    pub(super) fn place(&self, path: &Path) -> Place {
+    pub(super) fn place(&self, path: &Path) -> PathLocation {
         match self.look_up(path) {
-            Some(found) => Place { point: found.path.clone(), path: found.path, kind: Some(found.kind) },
+            Some(found) => {
+                PathLocation { point: found.path.clone(), path: found.path, kind: Some(found.kind) }
+            }
             None => self.absent(path),
         }
     }
 
     /// Location of a directory that holds other paths, cached.
-    pub(super) fn parent(&self, path: &Path) -> Rc<Place> {
+    pub(super) fn parent(&self, path: &Path) -> Rc<PathLocation> {
         if let Some(known) = self.parents.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
         }
@@ -98,9 +100,9 @@ impl<'a> Locator<'a> {
         place
     }
 
-    fn absent(&self, path: &Path) -> Place {
+    fn absent(&self, path: &Path) -> PathLocation {
         let Some(parent) = path.parent() else {
-            return Place { path: path.to_path_buf(), kind: None, point: path.to_path_buf() };
+            return PathLocation { path: path.to_path_buf(), kind: None, point: path.to_path_buf() };
         };
         let above = self.parent(parent);
         let own = match path.file_name() {
@@ -109,7 +111,7 @@ impl<'a> Locator<'a> {
             None => above.path.parent().unwrap_or(&above.path).to_path_buf(),
         };
         let point = if above.kind.is_some() { own.clone() } else { above.point.clone() };
-        Place { path: own, kind: None, point }
+        PathLocation { path: own, kind: None, point }
     }
 
     pub(super) fn list(&self, dir: &Path) -> io::Result<Entries> {

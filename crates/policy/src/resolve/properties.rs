@@ -11,7 +11,7 @@ use crate::is_within;
 use crate::query::query_path;
 use crate::request::{GrantKind, RunRequest};
 use crate::resolved::{ClosedBy, ClosedHow, ClosedPath, ResolvedPolicy, RuleAccess};
-use crate::testing::{Tree, grant, resolve_in};
+use crate::testing::{FakeTree, grant, resolve_in};
 
 fn a_path() -> impl Strategy<Value = String> {
     let name = prop_oneof![
@@ -27,7 +27,7 @@ fn a_path() -> impl Strategy<Value = String> {
         .prop_map(|(root, names)| format!("{root}/{}", names.join("/")))
 }
 
-fn a_tree() -> impl Strategy<Value = Tree> {
+fn a_tree() -> impl Strategy<Value = FakeTree> {
     proptest::collection::vec((a_path(), any::<bool>()), 0..12).prop_map(|paths| {
         let mut lines: Vec<String> = vec!["/h/w/".into(), "/o/".into(), "/usr/bin/nono".into()];
         // Directories only above files: a later line never turns an earlier directory into a file.
@@ -40,7 +40,7 @@ fn a_tree() -> impl Strategy<Value = Tree> {
                 lines.push(if is_dir { format!("{path}/") } else { path });
             }
         }
-        Tree::of(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+        FakeTree::of(&lines.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 
@@ -67,7 +67,7 @@ fn a_request() -> impl Strategy<Value = RunRequest> {
 }
 
 /// Files in place of directories and missing grants only make requests invalid; drop those grants.
-fn valid(tree: &Tree, mut request: RunRequest) -> Option<ResolvedPolicy> {
+fn valid(tree: &FakeTree, mut request: RunRequest) -> Option<ResolvedPolicy> {
     for _ in 0..8 {
         let bad = match resolve_in(tree, &request) {
             Ok(policy) => return Some(policy),

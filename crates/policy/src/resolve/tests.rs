@@ -7,10 +7,10 @@ use crate::facts::HostFacts;
 use crate::profile::{MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProfileStore, WorkdirAccess};
 use crate::request::{EnvRequest, GrantKind, HostContext, ProfileRef, RunRequest};
 use crate::resolved::{
-    ClosedBy, ClosedHow, ClosedPath, FsCapability, HostGrant, NetworkPolicy, Note, PathKind, ResolvedPolicy,
-    RuleAccess,
+    ClosedBy, ClosedHow, ClosedPath, FsCapability, HostGrant, NetworkPolicy, PathKind, PolicyNote,
+    ResolvedPolicy, RuleAccess,
 };
-use crate::testing::{Tree, data, dir, grant, host, refused, resolve_in, resolved, tree};
+use crate::testing::{FakeTree, data, dir, grant, host, refused, resolve_in, resolved, tree};
 use AccessMode::{Read, ReadWrite, Write};
 
 fn file(path: &str, access: AccessMode) -> RunRequest {
@@ -143,7 +143,7 @@ fn a_home_grant_is_taken_apart_around_what_is_closed() {
         assert_eq!(rule(&policy, path), expected, "{path}");
     }
     assert_eq!(closed(&policy, "/h/.ssh").how, ClosedHow::NotGranted);
-    let carved = policy.notes.iter().filter(|note| matches!(note, Note::Carved { .. })).count();
+    let carved = policy.notes.iter().filter(|note| matches!(note, PolicyNote::Carved { .. })).count();
     assert_eq!(carved, 2);
 }
 
@@ -155,7 +155,7 @@ fn a_write_only_home_grant_lists_nothing() {
 
 #[test]
 fn an_absent_protected_name_is_kept_from_appearing() {
-    let tree = Tree::of(&["/h/w/x", "/usr/bin/nono"]);
+    let tree = FakeTree::of(&["/h/w/x", "/usr/bin/nono"]);
     for access in [Read, ReadWrite] {
         let policy = resolve_in(&tree, &dir("/h", access)).unwrap();
         assert_eq!(rule(&policy, "/h"), Some(RuleAccess::List));
@@ -180,7 +180,7 @@ fn nonos_binary_stays_readable_where_a_grant_writes_around_it() {
 
 #[test]
 fn special_entries_of_a_carved_directory() {
-    let tree = Tree::of(&["/h/sock =", "/h/pipe |", "/h/dev !", "/usr/bin/nono"]);
+    let tree = FakeTree::of(&["/h/sock =", "/h/pipe |", "/h/dev !", "/usr/bin/nono"]);
     let policy = resolve_in(&tree, &dir("/h", ReadWrite)).unwrap();
     assert_eq!(rule(&policy, "/h/sock"), None);
     assert_eq!(rule(&policy, "/h/pipe"), Some(RuleAccess::Mode(ReadWrite)));
@@ -220,7 +220,10 @@ fn a_deny_that_nothing_can_enforce_is_refused() {
     let policy = with_profile(&profile, &dir(".", ReadWrite)).unwrap();
     assert!(policy.closed.iter().all(|closed| closed.resolved != Path::new("/h/w/later")));
     assert!(
-        policy.notes.iter().any(|note| matches!(note, Note::Skipped { path, .. } if path.ends_with("later")))
+        policy
+            .notes
+            .iter()
+            .any(|note| matches!(note, PolicyNote::Skipped { path, .. } if path.ends_with("later")))
     );
 }
 
@@ -293,7 +296,7 @@ fn the_program_is_readable_unless_covered_or_closed() {
 
 #[test]
 fn the_session_folder_is_readable_and_its_tmp_writable() {
-    let tree = Tree::of(&["/run/s/tmp/", "/run/s/caps.json"]);
+    let tree = FakeTree::of(&["/run/s/tmp/", "/run/s/caps.json"]);
     let host = HostContext { session_dir: Some("/run/s".into()), cwd: "/".into(), ..HostContext::default() };
     let policy =
         super::resolve(&RunRequest::default(), &host, &MergedProfile::default(), &data(), &tree).unwrap();
@@ -318,7 +321,7 @@ fn hard_links_of_closed_files_are_told() {
     let tree = tree().with_links("/h/w/.env", 2);
     let request = RunRequest { deny: vec![".env".into()], ..dir(".", ReadWrite) };
     let policy = resolve_in(&tree, &request).unwrap();
-    assert!(policy.notes.contains(&Note::HardLinks { path: "/h/w/.env".into(), links: 2 }));
+    assert!(policy.notes.contains(&PolicyNote::HardLinks { path: "/h/w/.env".into(), links: 2 }));
 }
 
 #[test]

@@ -5,7 +5,7 @@ fn rules(rules: &[&str]) -> Vec<HostRule> {
 }
 
 fn dial(allowed: &[&str], host: &str, port: u16, address: &str) -> bool {
-    let target = Target { host: host.parse().unwrap(), port };
+    let target = RequestTarget { host: host.parse().unwrap(), port };
     may_dial(&rules(allowed), &target, address.parse().unwrap())
 }
 

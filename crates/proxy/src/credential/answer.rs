@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::Line;
+use super::HeaderLine;
 use super::scan::Forms;
 use crate::config::Route;
 
@@ -22,7 +22,7 @@ pub enum Unreadable {
 }
 
 /// Checks that the response can be scanned. One without a body (`empty`) always can.
-pub fn readable(status: u16, empty: bool, headers: &[Line<'_>]) -> Result<(), Unreadable> {
+pub fn readable(status: u16, empty: bool, headers: &[HeaderLine<'_>]) -> Result<(), Unreadable> {
     if empty {
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub fn readable(status: u16, empty: bool, headers: &[Line<'_>]) -> Result<(), Un
         let value = value.trim_ascii();
         value.is_empty() || value.eq_ignore_ascii_case(b"identity")
     };
-    let encoding = |(name, _): &&Line<'_>| name.eq_ignore_ascii_case("content-encoding");
+    let encoding = |(name, _): &&HeaderLine<'_>| name.eq_ignore_ascii_case("content-encoding");
     if headers.iter().filter(encoding).all(|(_, value)| plain(value)) {
         Ok(())
     } else {
@@ -47,7 +47,7 @@ pub const DROPPED: &[&str] =
     &["alt-svc", "content-md5", "digest", "content-digest", "repr-digest", "trailer"];
 
 /// Value of the header without the secret; `None` if the header is dropped.
-pub fn clean(forms: &Arc<Forms>, (name, value): Line<'_>) -> Option<Vec<u8>> {
+pub fn clean(forms: &Arc<Forms>, (name, value): HeaderLine<'_>) -> Option<Vec<u8>> {
     let dropped = DROPPED.iter().any(|other| other.eq_ignore_ascii_case(name));
     let named = forms.scrub(name.as_bytes()) != name.as_bytes();
     (!dropped && !named).then(|| forms.scrub(value))

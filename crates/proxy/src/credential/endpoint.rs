@@ -27,11 +27,11 @@ pub struct Endpoint {
 enum Segment {
     /// `**`
     Deep,
-    Name(Vec<Piece>),
+    Name(Vec<PatternPiece>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Any,
     One,
     Char(char),
@@ -58,7 +58,7 @@ impl Endpoint {
         }
         // `folder/**` does not match the folder itself.
         if segments.last() == Some(&Segment::Deep) {
-            segments.insert(segments.len() - 1, Segment::Name(vec![Piece::Any]));
+            segments.insert(segments.len() - 1, Segment::Name(vec![PatternPiece::Any]));
         }
         Ok(Endpoint { method: method.to_owned(), path: path.to_owned(), segments })
     }
@@ -71,7 +71,7 @@ impl Endpoint {
         let same = |segment: &Segment, asked: &Vec<char>| match segment {
             Segment::Deep => true,
             Segment::Name(pieces) => {
-                wild(pieces, asked, |piece| *piece == Piece::Any, |piece, said| piece.is(*said))
+                wild(pieces, asked, |piece| *piece == PatternPiece::Any, |piece, said| piece.is(*said))
             }
         };
         (self.method == "*" || self.method.eq_ignore_ascii_case(method))
@@ -79,34 +79,34 @@ impl Endpoint {
     }
 }
 
-impl Piece {
+impl PatternPiece {
     fn is(&self, character: char) -> bool {
         match self {
-            Piece::Any | Piece::One => true,
-            Piece::Char(only) => *only == character,
-            Piece::Class { not, ranges } => {
+            PatternPiece::Any | PatternPiece::One => true,
+            PatternPiece::Char(only) => *only == character,
+            PatternPiece::Class { not, ranges } => {
                 ranges.iter().any(|(first, last)| (*first..=*last).contains(&character)) != *not
             }
         }
     }
 }
 
-fn pieces(segment: &str) -> Result<Vec<Piece>, &'static str> {
+fn pieces(segment: &str) -> Result<Vec<PatternPiece>, &'static str> {
     let mut pieces = Vec::new();
     let mut rest = segment.chars();
     while let Some(character) = rest.next() {
         pieces.push(match character {
-            '*' => Piece::Any,
-            '?' => Piece::One,
-            '\\' => Piece::Char(rest.next().ok_or("nothing follows the \\ at its end")?),
+            '*' => PatternPiece::Any,
+            '?' => PatternPiece::One,
+            '\\' => PatternPiece::Char(rest.next().ok_or("nothing follows the \\ at its end")?),
             '[' => class(&mut rest)?,
-            other => Piece::Char(other),
+            other => PatternPiece::Char(other),
         });
     }
     Ok(pieces)
 }
 
-fn class(rest: &mut std::str::Chars<'_>) -> Result<Piece, &'static str> {
+fn class(rest: &mut std::str::Chars<'_>) -> Result<PatternPiece, &'static str> {
     let text = rest.as_str();
     // A ] directly after the opening bracket is literal.
     let not = text.starts_with(['!', '^']);
@@ -129,7 +129,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Result<Piece, &'static str> {
             at += 1;
         }
     }
-    Ok(Piece::Class { not, ranges })
+    Ok(PatternPiece::Class { not, ranges })
 }
 
 /// Whether a pattern with stars matches the whole text. Backtracks to the last star only.

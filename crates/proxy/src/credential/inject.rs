@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::Line;
+use super::HeaderLine;
 use crate::config::{Inject, Route, Secret};
 
 /// Base64 decoder that accepts missing padding, which is common.
@@ -21,7 +21,7 @@ pub const ADDED: (&str, &str) = ("accept-encoding", "identity");
 
 /// Change to a request that inserts the secret.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum HeaderInjection {
     /// Replaces every header of this name by this one.
     Header { name: String, value: Secret },
     /// Replaces the target (path and query).
@@ -33,11 +33,11 @@ pub enum Change {
 pub struct Injection<'a> {
     /// The route's name.
     pub credential: &'a str,
-    pub change: Change,
+    pub change: HeaderInjection,
 }
 
 /// Whether a request has the route's placeholder where the secret would go.
-pub fn shows(route: &Route, target: &str, headers: &[Line<'_>]) -> bool {
+pub fn shows(route: &Route, target: &str, headers: &[HeaderLine<'_>]) -> bool {
     change(route, "", target, headers).is_some()
 }
 
@@ -47,19 +47,21 @@ pub fn is_dummy(route: &Route, value: &[u8]) -> bool {
 }
 
 /// Credential that a route inserts into a request with its placeholder; `None` if the request stays as it is.
-pub fn injection<'a>(route: &'a Route, target: &str, headers: &[Line<'_>]) -> Option<Injection<'a>> {
+pub fn injection<'a>(route: &'a Route, target: &str, headers: &[HeaderLine<'_>]) -> Option<Injection<'a>> {
     let change = change(route, route.secret()?.reveal(), target, headers)?;
     Some(Injection { credential: &route.name, change })
 }
 
 /// Change that replaces the placeholder by the secret; `None` if the request has no placeholder.
-fn change(route: &Route, secret: &str, target: &str, headers: &[Line<'_>]) -> Option<Change> {
+fn change(route: &Route, secret: &str, target: &str, headers: &[HeaderLine<'_>]) -> Option<HeaderInjection> {
     let shown = |name: &str| {
-        let same = |(other, _): &&Line<'_>| other.eq_ignore_ascii_case(name);
+        let same = |(other, _): &&HeaderLine<'_>| other.eq_ignore_ascii_case(name);
         headers.iter().filter(same).any(|(_, value)| carries(value, &route.dummy))
     };
-    let header =
-        |name: &str, value: String| Change::Header { name: name.to_owned(), value: Secret::new(value) };
+    let header = |name: &str, value: String| HeaderInjection::Header {
+        name: name.to_owned(),
+        value: Secret::new(value),
+    };
     match &route.inject {
         Inject::Header { name, format } => {
             shown(name).then(|| header(name, format.replacen("{}", secret, 1)))
@@ -68,11 +70,11 @@ fn change(route: &Route, secret: &str, target: &str, headers: &[Line<'_>]) -> Op
             header("Authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
         }),
         Inject::Query { name } => {
-            query(target, name, &route.dummy, secret).map(Secret::new).map(Change::Target)
+            query(target, name, &route.dummy, secret).map(Secret::new).map(HeaderInjection::Target)
         }
-        Inject::Path { pattern, replacement } => {
-            path(target, (pattern, replacement), &route.dummy, secret).map(Secret::new).map(Change::Target)
-        }
+        Inject::Path { pattern, replacement } => path(target, (pattern, replacement), &route.dummy, secret)
+            .map(Secret::new)
+            .map(HeaderInjection::Target),
     }
 }
 

@@ -9,14 +9,14 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::Service;
-use super::asked::Inside;
+use super::service_query::Inside;
 use crate::buffered::Buffered;
-use crate::config::Target;
+use crate::config::RequestTarget;
 use crate::event::Category;
-use crate::record::Record;
+use crate::record::PendingEvent;
 use crate::refusal::Refusal;
 use crate::requests;
-use crate::shared::{Shared, Stream};
+use crate::shared::{ListenerShared, Stream};
 use crate::transfer::send;
 use crate::tunnel::ESTABLISHED;
 
@@ -25,9 +25,9 @@ use crate::tunnel::ESTABLISHED;
 pub(crate) async fn run<C: Stream>(
     client: &mut Buffered<C>,
     service: &Service,
-    target: &Target,
-    shared: &Shared,
-    record: &mut Record<'_>,
+    target: &RequestTarget,
+    shared: &ListenerShared,
+    record: &mut PendingEvent<'_>,
 ) -> Result<(), Refusal> {
     let inside = Inside { service, target };
     if !service.https {
@@ -64,7 +64,11 @@ pub(crate) async fn run<C: Stream>(
 }
 
 /// Tells the client that the tunnel is open. Returns whether the client is still there.
-async fn established<C: Stream>(client: &mut Buffered<C>, shared: &Shared, record: &mut Record<'_>) -> bool {
+async fn established<C: Stream>(
+    client: &mut Buffered<C>,
+    shared: &ListenerShared,
+    record: &mut PendingEvent<'_>,
+) -> bool {
     record.event.status = Some(200);
     record.open();
     let heard = send(ESTABLISHED, &mut client.stream, shared.config.limits.idle).await.is_ok();
@@ -75,7 +79,7 @@ async fn established<C: Stream>(client: &mut Buffered<C>, shared: &Shared, recor
     heard
 }
 
-fn handshake(target: &Target, why: &str) -> Refusal {
+fn handshake(target: &RequestTarget, why: &str) -> Refusal {
     Refusal::upstream(
         Category::InterceptHandshakeFailed,
         format!(

@@ -20,16 +20,16 @@ use nono_policy::hosts::{Host, HostError};
 use rustls::ClientConfig;
 use thiserror::Error;
 
-use crate::config::{Config, Inject, Key, Route, Secret};
+use crate::config::{Config, Inject, Route, RouteKey, Secret};
 use crate::tls::{self, SessionCa, TlsError};
 
 pub mod answer;
-pub(crate) mod asked;
 pub mod endpoint;
 pub(crate) mod guard;
 pub mod inject;
 pub(crate) mod intercept;
 pub mod scan;
+pub(crate) mod service_query;
 pub(crate) mod via;
 
 use scan::{Forms, Hidden};
@@ -236,7 +236,7 @@ impl Service {
     /// Whether an opaque tunnel to the server would bypass a credential or a rule.
     pub(crate) fn is_guarded(&self) -> bool {
         let plain = |route: &Route| {
-            route.secret == Key::None && route.endpoints.is_empty() && route.tls.identity.is_none()
+            route.secret == RouteKey::None && route.endpoints.is_empty() && route.tls.identity.is_none()
         };
         !self.routes.iter().all(plain)
     }
@@ -343,7 +343,7 @@ fn forbidden(name: &str) -> bool {
 }
 
 /// One header as received: name and value.
-pub(crate) type Line<'a> = (&'a str, &'a [u8]);
+pub(crate) type HeaderLine<'a> = (&'a str, &'a [u8]);
 
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,7 +20,7 @@ const TELLING: usize = 8;
 
 /// Forms of the secrets to hide, and their replacements.
 pub struct Forms {
-    all: Vec<Form>,
+    all: Vec<SecretForm>,
     /// Bytes and pairs of bytes that can begin a form: most of a text is skipped by these alone.
     begins: [bool; 256],
     pairs: Vec<bool>,
@@ -42,7 +42,7 @@ impl fmt::Debug for Hidden<'_> {
     }
 }
 
-struct Form {
+struct SecretForm {
     bytes: Vec<u8>,
     replacement: Vec<u8>,
 }
@@ -54,8 +54,8 @@ impl fmt::Debug for Forms {
 }
 
 impl Hidden<'_> {
-    fn forms(&self) -> Vec<Form> {
-        let form = |bytes: String, replacement: String| Form {
+    fn forms(&self) -> Vec<SecretForm> {
+        let form = |bytes: String, replacement: String| SecretForm {
             bytes: bytes.into_bytes(),
             replacement: replacement.into_bytes(),
         };
@@ -75,7 +75,7 @@ impl Hidden<'_> {
 
 impl Forms {
     pub fn new(hidden: &[Hidden<'_>]) -> Forms {
-        let mut unique: Vec<Form> = Vec::new();
+        let mut unique: Vec<SecretForm> = Vec::new();
         for form in hidden.iter().flat_map(Hidden::forms) {
             let again = unique.iter().any(|known| known.bytes == form.bytes);
             if form.bytes.len() >= TELLING && !again {
@@ -124,7 +124,12 @@ impl Forms {
     /// Matches the forms at the beginning of `text`, which is not empty.
     fn look(&self, text: &[u8], paths: &mut Paths) -> Seen<'_> {
         paths.now.clear();
-        paths.now.extend((0..self.all.len()).map(|form| Place { form, byte: 0, spelling: None, at: 0 }));
+        paths.now.extend((0..self.all.len()).map(|form| MatchPosition {
+            form,
+            byte: 0,
+            spelling: None,
+            at: 0,
+        }));
         for (index, &said) in text.iter().enumerate() {
             paths.next.clear();
             for place in &paths.now {
@@ -143,7 +148,7 @@ impl Forms {
     }
 
     /// Advances one position by one byte. Returns the form that it completes, if any.
-    fn step(&self, place: Place, said: u8, next: &mut Vec<Place>) -> Option<&Form> {
+    fn step(&self, place: MatchPosition, said: u8, next: &mut Vec<MatchPosition>) -> Option<&SecretForm> {
         let form = &self.all[place.form];
         let spellings = &self.spellings[usize::from(form.bytes[place.byte])];
         for (index, spelling) in spellings.iter().enumerate() {
@@ -163,9 +168,9 @@ impl Forms {
                 return Some(form);
             }
             let further = if done {
-                Place { byte: place.byte + 1, spelling: None, at: 0, ..place }
+                MatchPosition { byte: place.byte + 1, spelling: None, at: 0, ..place }
             } else {
-                Place { spelling: Some(index), at: place.at + 1, ..place }
+                MatchPosition { spelling: Some(index), at: place.at + 1, ..place }
             };
             if !next.contains(&further) {
                 next.push(further);
@@ -217,14 +222,14 @@ fn spellings(byte: u8) -> Vec<Vec<u8>> {
 enum Seen<'a> {
     Nothing,
     /// The text may be the beginning of a form; the form is given if enough of it is there to count as the secret.
-    Beginning(Option<&'a Form>),
+    Beginning(Option<&'a SecretForm>),
     /// A complete form, and its length in bytes.
-    Whole(&'a Form, usize),
+    Whole(&'a SecretForm, usize),
 }
 
 /// Position within one form.
 #[derive(Clone, Copy, PartialEq)]
-struct Place {
+struct MatchPosition {
     form: usize,
     byte: usize,
     spelling: Option<usize>,
@@ -233,8 +238,8 @@ struct Place {
 
 #[derive(Default)]
 struct Paths {
-    now: Vec<Place>,
-    next: Vec<Place>,
+    now: Vec<MatchPosition>,
+    next: Vec<MatchPosition>,
 }
 
 /// Scanner of one stream.

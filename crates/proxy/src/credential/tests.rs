@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::{Unreadable, clean, readable, relocated};
-use super::inject::{Change, injection};
-use super::{Line, Routes};
+use super::inject::{HeaderInjection, injection};
+use super::{HeaderLine, Routes};
 use crate::config::{ClientTls, Config, Inject, Route, Secret};
 
 const SECRET: &str = "sk-real/0123+456";
@@ -41,11 +41,11 @@ fn config(routes: Vec<Route>) -> Config {
 
 /// Header or target that a request gets; `None` if it is not changed.
 fn put(inject: Inject, target: &str, headers: &[(&str, &str)]) -> Option<String> {
-    let lines: Vec<Line<'_>> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+    let lines: Vec<HeaderLine<'_>> = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     let route = route(inject);
     injection(&route, target, &lines).map(|injection| match injection.change {
-        Change::Header { name, value } => format!("{name}: {}", value.reveal()),
-        Change::Target(target) => target.reveal().to_owned(),
+        HeaderInjection::Header { name, value } => format!("{name}: {}", value.reveal()),
+        HeaderInjection::Target(target) => target.reveal().to_owned(),
     })
 }
 
@@ -151,7 +151,7 @@ fn a_service_is_one_host_one_port_and_one_scheme() {
     let host = |text: &str| text.parse().unwrap();
     let service = routes.service(&host("API.example.com."), 80, false).unwrap();
     assert_eq!(service.routes().len(), 2);
-    let line: &[Line<'_>] = &[("X-Other", b"dummy-two")];
+    let line: &[HeaderLine<'_>] = &[("X-Other", b"dummy-two")];
     let put = service.routes().iter().find_map(|route| injection(route, "/", line));
     assert_eq!(put.unwrap().credential, "other");
     for (name, port, https) in
@@ -203,7 +203,7 @@ fn routes_that_cannot_be_kept_are_refused_without_telling_the_secret() {
 
 #[test]
 fn answers_that_cannot_be_read_are_refused() {
-    let encoded: &[Line<'_>] = &[("Content-Encoding", b"gzip")];
+    let encoded: &[HeaderLine<'_>] = &[("Content-Encoding", b"gzip")];
     assert_eq!(readable(200, false, encoded), Err(Unreadable::Encoded));
     assert_eq!(readable(200, true, encoded), Ok(()));
     assert_eq!(readable(200, false, &[("content-encoding", b" Identity ")]), Ok(()));

@@ -8,16 +8,16 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::answer::{clean, readable, relocated};
-use super::inject::{self, Change, Injection};
+use super::inject::{self, HeaderInjection, Injection};
 use super::scan::Scanner;
-use super::{Line, Service, permits};
-use crate::config::{Key, Route};
+use super::{HeaderLine, Service, permits};
+use crate::config::{Route, RouteKey};
 use crate::dial::{self, Reached};
 use crate::event::Category;
 use crate::forward::server::Server;
-use crate::head::{Framing, Request, Response};
+use crate::head::{Framing, RequestHead, ResponseHead};
 use crate::refusal::Refusal;
-use crate::shared::{Shared, Stream};
+use crate::shared::{ListenerShared, Stream};
 use crate::tls::server_name;
 
 /// Handling of one request to a service.
@@ -31,7 +31,7 @@ pub(crate) struct Via<'a> {
 
 /// Request as sent to the server. It holds the secret, so it must go to that server only.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) request: Request,
+    pub(crate) request: RequestHead,
     pub(crate) path: Cow<'a, str>,
     /// Name of the route whose secret was inserted.
     pub(crate) credential: Option<&'a str>,
@@ -50,7 +50,7 @@ impl<'a> Via<'a> {
     /// no secret.
     pub(crate) fn outgoing<'p>(
         &self,
-        request: &Request,
+        request: &RequestHead,
         path: &'p str,
         authenticated: bool,
     ) -> Result<Outgoing<'p>, Refusal>
@@ -65,7 +65,7 @@ impl<'a> Via<'a> {
                 "TRACE would show the credential",
             ));
         }
-        let lines: Vec<Line<'_>> =
+        let lines: Vec<HeaderLine<'_>> =
             request.fields.end_to_end().map(|field| (&*field.name, &*field.value)).collect();
         let injection = match self.reverse {
             Some(route) => reverse(route, &request.method, path, &lines, authenticated)?,
@@ -90,7 +90,11 @@ impl<'a> Via<'a> {
     }
 
     /// Connects to the service, with TLS if it uses that.
-    pub(crate) async fn reach(&self, shared: &Shared, target: &crate::Target) -> Result<Server, Refusal> {
+    pub(crate) async fn reach(
+        &self,
+        shared: &ListenerShared,
+        target: &crate::RequestTarget,
+    ) -> Result<Server, Refusal> {
         let Some(tls) = self.tls else {
             return Ok(Server::new(dial::reach(shared, target).await?, target.clone()));
         };
@@ -108,9 +112,9 @@ impl<'a> Via<'a> {
     }
 
     /// Head of the response without the secret.
-    pub(crate) fn incoming(&self, mut head: Response, method: &str) -> Result<Response, Refusal> {
+    pub(crate) fn incoming(&self, mut head: ResponseHead, method: &str) -> Result<ResponseHead, Refusal> {
         if let Some(forms) = self.service.forms() {
-            let lines: Vec<Line<'_>> =
+            let lines: Vec<HeaderLine<'_>> =
                 head.fields.iter().map(|field| (&*field.name, &*field.value)).collect();
             let empty = head.framing(method) == Framing::Empty;
             readable(head.status, empty, &lines)
@@ -138,13 +142,13 @@ impl<'a> Via<'a> {
 }
 
 impl Outgoing<'_> {
-    fn put(&mut self, change: Change) {
+    fn put(&mut self, change: HeaderInjection) {
         match change {
-            Change::Header { name, value } => {
+            HeaderInjection::Header { name, value } => {
                 self.request.fields.remove(&name);
                 self.request.fields.push(name, value.reveal());
             }
-            Change::Target(path) => self.path = Cow::Owned(path.reveal().to_owned()),
+            HeaderInjection::Target(path) => self.path = Cow::Owned(path.reveal().to_owned()),
         }
     }
 }
@@ -154,7 +158,7 @@ fn reverse<'a>(
     route: &'a Route,
     method: &str,
     path: &str,
-    lines: &[Line<'_>],
+    lines: &[HeaderLine<'_>],
     authenticated: bool,
 ) -> Result<Option<Injection<'a>>, Refusal> {
     if !permits(route, method, path) {
@@ -162,14 +166,14 @@ fn reverse<'a>(
     }
     let shown = inject::shows(route, path, lines);
     match &route.secret {
-        Key::Missing(why) => Err(Refusal::no_secret(&route.name, why)),
-        Key::Secret(_) if shown => Ok(inject::injection(route, path, lines)),
-        Key::None
+        RouteKey::Missing(why) => Err(Refusal::no_secret(&route.name, why)),
+        RouteKey::Secret(_) if shown => Ok(inject::injection(route, path, lines)),
+        RouteKey::None
             if shown || authenticated || lines.iter().any(|(_, value)| inject::is_dummy(route, value)) =>
         {
             Ok(None)
         }
-        Key::Secret(_) | Key::None => Err(no_dummy(route)),
+        RouteKey::Secret(_) | RouteKey::None => Err(no_dummy(route)),
     }
 }
 
@@ -178,7 +182,7 @@ fn inside<'a>(
     service: &'a Service,
     method: &str,
     path: &str,
-    lines: &[Line<'_>],
+    lines: &[HeaderLine<'_>],
 ) -> Result<Option<Injection<'a>>, Refusal> {
     let mut routes = service.routes().iter().filter(|route| permits(route, method, path)).peekable();
     if routes.peek().is_none() {
@@ -186,7 +190,7 @@ fn inside<'a>(
     }
     for route in routes {
         match &route.secret {
-            Key::Missing(why) if inject::shows(route, path, lines) => {
+            RouteKey::Missing(why) if inject::shows(route, path, lines) => {
                 return Err(Refusal::no_secret(&route.name, why));
             }
             _ => {

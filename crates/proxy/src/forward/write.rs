@@ -2,7 +2,7 @@
 
 use super::Forward;
 use crate::config::Upstream;
-use crate::head::{Field, Framing, Request, Response, Version};
+use crate::head::{Field, Framing, RequestHead, ResponseHead, Version};
 
 /// Head of the request for the server, or for the upstream proxy.
 pub(super) fn request(forward: &Forward<'_>, upstream: Option<&Upstream>) -> Vec<u8> {
@@ -23,7 +23,7 @@ pub(super) fn request(forward: &Forward<'_>, upstream: Option<&Upstream>) -> Vec
 }
 
 /// Framing of the body for the client.
-pub(super) fn client_framing(response: &Response, request: &Request) -> Framing {
+pub(super) fn client_framing(response: &ResponseHead, request: &RequestHead) -> Framing {
     match response.framing(&request.method) {
         // Otherwise the client could not detect a truncated body.
         Framing::UntilClose if request.version == Version::Http11 => Framing::Chunked,
@@ -33,7 +33,7 @@ pub(super) fn client_framing(response: &Response, request: &Request) -> Framing 
 }
 
 /// Head of the response for the client; `stays`: another request may follow.
-pub(super) fn response(response: &Response, request: &Request, stays: bool) -> Vec<u8> {
+pub(super) fn response(response: &ResponseHead, request: &RequestHead, stays: bool) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {:03} ", response.status).into_bytes();
     head.extend_from_slice(&response.reason);
     head.extend_from_slice(b"\r\n");

@@ -11,8 +11,8 @@ mod response;
 use thiserror::Error;
 
 pub use fields::{Field, Fields};
-pub use request::{Form, Request, parse_request};
-pub use response::{Response, parse_response};
+pub use request::{RequestHead, TargetForm, parse_request};
+pub use response::{ResponseHead, parse_response};
 
 use crate::config::Limits;
 

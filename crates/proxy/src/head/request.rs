@@ -1,15 +1,15 @@
 //! Requests.
 
 use super::{Fields, Framing, Malformed, Parsed, Version, is_token, lines};
-use crate::config::{Limits, Target};
+use crate::config::{Limits, RequestTarget};
 use crate::target;
 
 const MAX_METHOD: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestHead {
     pub method: String,
-    pub form: Form,
+    pub form: TargetForm,
     pub version: Version,
     pub fields: Fields,
     pub framing: Framing,
@@ -17,18 +17,18 @@ pub struct Request {
 
 /// Form of the request target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum TargetForm {
     /// `CONNECT host:port`.
-    Tunnel(Target),
+    Tunnel(RequestTarget),
     /// `http://host/path`; the Host field is the same. `path` starts with `/` and may have a query.
-    Absolute { https: bool, target: Target, path: String },
+    Absolute { https: bool, target: RequestTarget, path: String },
     /// `/path`: a request to the proxy itself, or inside a tunnel.
     Origin { path: String },
     /// `OPTIONS *`.
     Asterisk,
 }
 
-impl Request {
+impl RequestHead {
     /// Whether another request may follow.
     pub fn stays(&self) -> bool {
         self.fields.stays(self.version)
@@ -44,7 +44,7 @@ impl Request {
     }
 
     /// Target of the Host field; `default` is the port if it has none.
-    pub fn host(&self, default: u16) -> Result<Option<Target>, Malformed> {
+    pub fn host(&self, default: u16) -> Result<Option<RequestTarget>, Malformed> {
         let mut hosts = self.fields.all("host");
         let Some(host) = hosts.next() else { return Ok(None) };
         if hosts.next().is_some() {
@@ -56,7 +56,7 @@ impl Request {
 }
 
 /// Parses the head of a request.
-pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<Request>, Malformed> {
+pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<RequestHead>, Malformed> {
     if bytes.first().is_some_and(|byte| !is_token(*byte)) {
         return Err(Malformed::RequestLine);
     }
@@ -66,7 +66,7 @@ pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<Request>, M
     let fields = Fields::parse(rest)?;
     let framing = fields.framing(version)?.unwrap_or(Framing::Empty);
     let form = form(method, target)?;
-    let head = Request { method: method.to_owned(), form, version, fields, framing };
+    let head = RequestHead { method: method.to_owned(), form, version, fields, framing };
     check_host(&head)?;
     check_tunnel(&head)?;
     Ok(Parsed::Complete { head, length })
@@ -99,15 +99,15 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, Version), Malformed> {
     Ok((method, target, version))
 }
 
-fn form(method: &str, text: &str) -> Result<Form, Malformed> {
+fn form(method: &str, text: &str) -> Result<TargetForm, Malformed> {
     if method == "CONNECT" {
-        return target::authority(text, None).map(Form::Tunnel);
+        return target::authority(text, None).map(TargetForm::Tunnel);
     }
     if text.starts_with('/') {
-        return Ok(Form::Origin { path: text.to_owned() });
+        return Ok(TargetForm::Origin { path: text.to_owned() });
     }
     if text == "*" {
-        return if method == "OPTIONS" { Ok(Form::Asterisk) } else { Err(Malformed::Target) };
+        return if method == "OPTIONS" { Ok(TargetForm::Asterisk) } else { Err(Malformed::Target) };
     }
     let (scheme, rest) = text.split_once("://").ok_or(Malformed::Target)?;
     let https = scheme.eq_ignore_ascii_case("https");
@@ -118,27 +118,27 @@ fn form(method: &str, text: &str) -> Result<Form, Malformed> {
     let (authority, path) = rest.split_at(end);
     let target = target::authority(authority, Some(if https { 443 } else { 80 }))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Form::Absolute { https, target, path })
+    Ok(TargetForm::Absolute { https, target, path })
 }
 
 /// Checks that there is one Host field, equal to the target. For `CONNECT` it is ignored: it is not forwarded, and many
 /// programs send a wrong one.
-fn check_host(head: &Request) -> Result<(), Malformed> {
-    if matches!(head.form, Form::Tunnel(_)) {
+fn check_host(head: &RequestHead) -> Result<(), Malformed> {
+    if matches!(head.form, TargetForm::Tunnel(_)) {
         return if head.fields.all("host").count() > 1 { Err(Malformed::ManyHosts) } else { Ok(()) };
     }
-    let default = if matches!(head.form, Form::Absolute { https: true, .. }) { 443 } else { 80 };
+    let default = if matches!(head.form, TargetForm::Absolute { https: true, .. }) { 443 } else { 80 };
     match (head.host(default)?, &head.form) {
         (None, _) if head.version == Version::Http11 => Err(Malformed::NoHost),
-        (Some(host), Form::Absolute { target, .. }) if host != *target => Err(Malformed::OtherHost),
+        (Some(host), TargetForm::Absolute { target, .. }) if host != *target => Err(Malformed::OtherHost),
         _ => Ok(()),
     }
 }
 
 /// Refuses a body of `CONNECT`: what follows is the tunnel.
-fn check_tunnel(head: &Request) -> Result<(), Malformed> {
+fn check_tunnel(head: &RequestHead) -> Result<(), Malformed> {
     let bodiless = matches!(head.framing, Framing::Empty | Framing::Length(0));
-    if matches!(head.form, Form::Tunnel(_)) && !bodiless {
+    if matches!(head.form, TargetForm::Tunnel(_)) && !bodiless {
         return Err(Malformed::AmbiguousLength);
     }
     Ok(())

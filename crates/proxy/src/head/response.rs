@@ -4,7 +4,7 @@ use super::{Fields, Framing, Malformed, Parsed, Version, lines};
 use crate::config::Limits;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct ResponseHead {
     pub version: Version,
     pub status: u16,
     pub reason: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Response {
     said: Option<Framing>,
 }
 
-impl Response {
+impl ResponseHead {
     /// Framing of the body, in the response to a request with this method.
     pub fn framing(&self, method: &str) -> Framing {
         let bodiless = method == "HEAD" || self.status < 200 || self.status == 204 || self.status == 304;
@@ -41,13 +41,16 @@ impl Response {
 }
 
 /// Parses the head of a response.
-pub fn parse_response(bytes: &[u8], limits: &Limits) -> Result<Parsed<Response>, Malformed> {
+pub fn parse_response(bytes: &[u8], limits: &Limits) -> Result<Parsed<ResponseHead>, Malformed> {
     let Some((lines, length)) = lines(bytes, limits)? else { return Ok(Parsed::Incomplete) };
     let (first, rest) = lines.split_first().ok_or(Malformed::StatusLine)?;
     let (version, status, reason) = status_line(first)?;
     let fields = Fields::parse(rest)?;
     let said = fields.framing(version)?;
-    Ok(Parsed::Complete { head: Response { version, status, reason: reason.to_vec(), fields, said }, length })
+    Ok(Parsed::Complete {
+        head: ResponseHead { version, status, reason: reason.to_vec(), fields, said },
+        length,
+    })
 }
 
 fn status_line(line: &[u8]) -> Result<(Version, u16, &[u8]), Malformed> {

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::Target;
+use crate::config::RequestTarget;
 
 fn limits() -> Limits {
     Limits { head_bytes: 4096, headers: 20, ..Limits::default() }
 }
 
-fn parse(text: &str) -> Result<Request, Malformed> {
+fn parse(text: &str) -> Result<RequestHead, Malformed> {
     match parse_request(text.as_bytes(), &limits())? {
         Parsed::Complete { head, length } => {
             assert_eq!(length, text.len());
@@ -17,8 +17,8 @@ fn parse(text: &str) -> Result<Request, Malformed> {
     }
 }
 
-fn target(host: &str, port: u16) -> Target {
-    Target { host: host.parse().unwrap(), port }
+fn target(host: &str, port: u16) -> RequestTarget {
+    RequestTarget { host: host.parse().unwrap(), port }
 }
 
 #[test]
@@ -160,18 +160,22 @@ fn the_host_field_says_the_same_as_the_target() {
 fn forms() {
     let form =
         |line: &str, host: &str| parse(&format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n")).unwrap().form;
-    assert_eq!(form("CONNECT A.test:443", "whatever"), Form::Tunnel(target("a.test", 443)));
-    assert_eq!(form("CONNECT [::1]:443", "a"), Form::Tunnel(target("[::1]", 443)));
+    assert_eq!(form("CONNECT A.test:443", "whatever"), TargetForm::Tunnel(target("a.test", 443)));
+    assert_eq!(form("CONNECT [::1]:443", "a"), TargetForm::Tunnel(target("[::1]", 443)));
     assert_eq!(
         form("GET HTTP://a.test?q=http://b.test/", "a.test"),
-        Form::Absolute { https: false, target: target("a.test", 80), path: "/?q=http://b.test/".to_owned() }
+        TargetForm::Absolute {
+            https: false,
+            target: target("a.test", 80),
+            path: "/?q=http://b.test/".to_owned()
+        }
     );
     assert_eq!(
         form("GET https://a.test/x", "a.test"),
-        Form::Absolute { https: true, target: target("a.test", 443), path: "/x".to_owned() }
+        TargetForm::Absolute { https: true, target: target("a.test", 443), path: "/x".to_owned() }
     );
-    assert_eq!(form("GET //b.test/x", "a.test"), Form::Origin { path: "//b.test/x".to_owned() });
-    assert_eq!(form("OPTIONS *", "a.test"), Form::Asterisk);
+    assert_eq!(form("GET //b.test/x", "a.test"), TargetForm::Origin { path: "//b.test/x".to_owned() });
+    assert_eq!(form("OPTIONS *", "a.test"), TargetForm::Asterisk);
 }
 
 #[test]
@@ -238,7 +242,7 @@ proptest! {
         text.push_str("\r\n");
         let whole = parse(&text).unwrap();
         prop_assert_eq!(&whole.method, &method);
-        prop_assert_eq!(&whole.form, &Form::Absolute { https: false, target: target("a.test", 80), path });
+        prop_assert_eq!(&whole.form, &TargetForm::Absolute { https: false, target: target("a.test", 80), path });
         let read: Vec<_> = whole.fields.iter().skip(1).map(|field| {
             (field.name.clone(), String::from_utf8(field.value.clone()).unwrap())
         }).collect();

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use super::error::apply_error;
 use super::set::CapabilitySet;
-use crate::guard::guard;
+use crate::panic_guard::guard;
 
 /// Support of this machine for the sandbox.
 #[pyclass(frozen, module = "nono_py")]

@@ -3,38 +3,38 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nono::checkpoints::{Conflicts, Origin, Target};
+use nono::checkpoints::{CheckpointTarget, Conflicts, Origin};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 use super::values::Checkpoint;
-use crate::many::many;
+use crate::list_args::many;
 use crate::paths::PathArg;
 
 /// A number of the list (1 is the newest), an id or a beginning of one, a name, or a `Checkpoint`.
 #[derive(Clone, Debug)]
-pub(super) struct Which(pub(super) Target);
+pub(super) struct Which(pub(super) CheckpointTarget);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Which {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Which> {
         if let Ok(checkpoint) = object.cast::<Checkpoint>() {
-            return Ok(Which(Target::Id(checkpoint.get().value.id.clone())));
+            return Ok(Which(CheckpointTarget::Id(checkpoint.get().value.id.clone())));
         }
         if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
             let number = object.extract::<u64>().ok().filter(|number| *number > 0);
             let number =
                 number.ok_or_else(|| PyValueError::new_err("checkpoints are counted from 1, the newest"))?;
-            return Ok(Which(Target::Text(number.to_string())));
+            return Ok(Which(CheckpointTarget::Text(number.to_string())));
         }
         if let Ok(text) = object.cast::<PyString>() {
             let text: String = text.extract()?;
             if text.is_empty() {
                 return Err(PyValueError::new_err("empty checkpoint: give its number, id or name"));
             }
-            return Ok(Which(Target::Text(text)));
+            return Ok(Which(CheckpointTarget::Text(text)));
         }
         let kind = object.get_type().name()?;
         Err(PyTypeError::new_err(format!("a checkpoint is an int, a str or a Checkpoint, not {kind}")))
@@ -97,10 +97,10 @@ impl Chosen {
     }
 }
 
-pub(super) fn target(which: Option<Which>, turn: Option<String>) -> PyResult<Target> {
+pub(super) fn target(which: Option<Which>, turn: Option<String>) -> PyResult<CheckpointTarget> {
     match (which, turn) {
         (Some(Which(target)), None) => Ok(target),
-        (None, Some(turn)) => Ok(Target::Turn(turn)),
+        (None, Some(turn)) => Ok(CheckpointTarget::Turn(turn)),
         (Some(_), Some(_)) => Err(PyValueError::new_err("give a checkpoint or a turn, not both")),
         (None, None) => Err(PyValueError::new_err("give a checkpoint: its number, id or name, or turn=…")),
     }

@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
-use super::kept::CheckpointManager;
+use super::shared_manager::CheckpointManager;
 use super::text;
 use super::values::CheckpointResult;
 use super::work::{self, Taking};
+use crate::blocking::TaskWatch;
 use crate::error::{CheckpointError, Raise};
-use crate::long::Watch;
 
 /// A call of an agent's tool: a checkpoint before, and the state after it recorded. Restores nothing by itself.
 #[pyclass(frozen, module = "nono_py")]
@@ -58,7 +58,7 @@ impl CheckpointCall {
                 Raise::new("used", "this call began already: create another one").as_a::<CheckpointError>()
             );
         }
-        let result = this.manager.get().ensure(py, &Watch::default(), &this.taking)?;
+        let result = this.manager.get().ensure(py, &TaskWatch::default(), &this.taking)?;
         if this.required {
             result.raise_if_failed(py)?;
         }

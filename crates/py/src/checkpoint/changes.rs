@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use super::json::to_python;
 use super::text;
-use super::values::{Checkpoint, Place};
+use super::values::{Checkpoint, PathText};
 use crate::{paths, render};
 
 /// One path that differs.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(super) struct CheckpointChange {
-    pub(super) path: Place,
+    pub(super) path: PathText,
     change_type: &'static str,
     size_delta: i64,
-    renamed_from: Option<Place>,
+    renamed_from: Option<PathText>,
     binary: Option<bool>,
     lines: Option<(usize, usize)>,
     patch: Option<Vec<u8>>,
@@ -33,7 +33,7 @@ impl CheckpointChange {
     /// Change of a plan or a result.
     pub(super) fn of(change: &Change) -> CheckpointChange {
         CheckpointChange {
-            path: Place(change.path.clone()),
+            path: PathText(change.path.clone()),
             change_type: match change.change_type {
                 ChangeType::Created => "created",
                 ChangeType::Modified => "modified",
@@ -58,10 +58,10 @@ impl CheckpointChange {
             ItemKind::Renamed { from } => ("renamed", Some(from.clone())),
         };
         CheckpointChange {
-            path: Place(one.item.path.clone()),
+            path: PathText(one.item.path.clone()),
             change_type,
             size_delta: one.item.size_delta,
-            renamed_from: from.map(Place),
+            renamed_from: from.map(PathText),
             binary: Some(one.binary),
             lines: one.lines,
             patch: Some(one.patch.clone()),
@@ -74,7 +74,7 @@ impl CheckpointChange {
         let lines = self.lines.map_or_else(String::new, |(came, went)| format!("+{came} -{went}"));
         let path = self.path.0.to_string_lossy().into_owned();
         let path = match &self.renamed_from {
-            Some(Place(from)) => format!("{} → {path}", from.to_string_lossy()),
+            Some(PathText(from)) => format!("{} → {path}", from.to_string_lossy()),
             None => path,
         };
         vec![self.change_type.to_owned(), path, lines, format!("{:+}", self.size_delta)]
@@ -85,7 +85,7 @@ impl CheckpointChange {
 impl CheckpointChange {
     /// The absolute path where it is, or was if it is gone.
     #[getter]
-    fn path(&self) -> Place {
+    fn path(&self) -> PathText {
         self.path.clone()
     }
 
@@ -103,7 +103,7 @@ impl CheckpointChange {
 
     /// The path that had the same content before.
     #[getter]
-    fn renamed_from(&self) -> Option<Place> {
+    fn renamed_from(&self) -> Option<PathText> {
         self.renamed_from.clone()
     }
 

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use nono::checkpoints::trigger::{self, Call, Judgement};
+use nono::checkpoints::trigger::{self, Judgement, ToolCall};
 use nono::hooks::agents::Agent;
-use nono::hooks::install::{self, InstallError, Plan, Request, Scope, Status};
+use nono::hooks::install::{self, AgentStatus, InstallError, InstallPlan, InstallRequest, Scope};
 use nono::hooks::json as shapes;
 use pyo3::prelude::*;
 use serde_json::Value;
 
 use super::args::absolute;
 use super::json::to_python;
-use super::values::{Place, places};
+use super::values::{PathText, places};
 use super::{error, host, text};
+use crate::blocking::{TaskWatch, long};
 use crate::error::Raise;
-use crate::long::{Watch, long};
 use crate::paths::PathArg;
 
 /// Whether one agent has nono's hooks, and whether they work.
@@ -35,27 +35,27 @@ pub(super) struct HookStatus {
     why: Option<String>,
     /// The file with the hooks.
     #[pyo3(get)]
-    file: Place,
+    file: PathText,
     /// The nono that they call.
     #[pyo3(get)]
-    binary: Option<Place>,
+    binary: Option<PathText>,
     /// Whether it can be run.
     #[pyo3(get)]
     binary_exists: Option<bool>,
     shape: Value,
 }
 
-impl From<Status> for HookStatus {
-    fn from(status: Status) -> HookStatus {
+impl From<AgentStatus> for HookStatus {
+    fn from(status: AgentStatus) -> HookStatus {
         HookStatus {
             shape: shapes::status(&status),
             agent: status.agent.name(),
             scope: if status.scope == Scope::User { "user" } else { "project" },
             state: status.state.name(),
             why: status.state.why().map(str::to_owned),
-            file: Place(status.file),
+            file: PathText(status.file),
             binary_exists: status.binary.as_ref().map(|(_, runs)| *runs),
-            binary: status.binary.map(|(binary, _)| Place(binary)),
+            binary: status.binary.map(|(binary, _)| PathText(binary)),
         }
     }
 }
@@ -81,7 +81,7 @@ pub(super) struct HookChanges {
     agent: &'static str,
     /// Files, as (path, "create", "edit" or "delete"); empty if nothing has to change.
     #[pyo3(get)]
-    changes: Vec<(Place, &'static str)>,
+    changes: Vec<(PathText, &'static str)>,
     /// Notes for the user: what is left alone, what remains to be done in the agent.
     #[pyo3(get)]
     notes: Vec<String>,
@@ -90,14 +90,14 @@ pub(super) struct HookChanges {
     applied: bool,
     /// Backups of the files.
     #[pyo3(get)]
-    backups: Vec<Place>,
+    backups: Vec<PathText>,
     shape: Value,
 }
 
 impl HookChanges {
-    fn new(plan: &Plan, dry_run: bool) -> Result<HookChanges, InstallError> {
+    fn new(plan: &InstallPlan, dry_run: bool) -> Result<HookChanges, InstallError> {
         let applied = if dry_run || plan.changes.is_empty() { None } else { Some(install::apply(plan)?) };
-        let change = |change: &install::Change| (Place(change.path.clone()), change.action());
+        let change = |change: &install::FileEdit| (PathText(change.path.clone()), change.action());
         Ok(HookChanges {
             shape: shapes::plan(plan, applied.as_ref()),
             agent: plan.agent.name(),
@@ -150,8 +150,8 @@ impl Wish {
         Ok(Wish { project: project.map(absolute).transpose()?, host, binary })
     }
 
-    fn request(&self, agent: Agent) -> Request {
-        Request {
+    fn request(&self, agent: Agent) -> InstallRequest {
+        InstallRequest {
             agent,
             scope: self.project.clone().map_or(Scope::User, Scope::Project),
             places: host::places(&self.host),
@@ -165,7 +165,7 @@ impl Wish {
         &self,
         agent: &str,
         dry_run: bool,
-        plan: impl Fn(&Request) -> Result<Plan, InstallError>,
+        plan: impl Fn(&InstallRequest) -> Result<InstallPlan, InstallError>,
     ) -> PyResult<HookChanges> {
         let request = self.request(known(agent)?);
         let done = plan(&request).and_then(|plan| HookChanges::new(&plan, dry_run));
@@ -194,7 +194,7 @@ fn hooks_status(
         Some(agent) => vec![known(agent)?],
         None => Agent::all(),
     };
-    long(py, &Watch::default(), |_| {
+    long(py, &TaskWatch::default(), |_| {
         let mut all = Vec::new();
         for one in agents {
             match install::status(&wish.request(one)) {
@@ -222,7 +222,7 @@ fn hooks_install(
     home: Option<PathArg>,
 ) -> PyResult<HookChanges> {
     let wish = Wish::new(py, project, binary, state_dir, home)?;
-    long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_install))
+    long(py, &TaskWatch::default(), |_| wish.change(agent, dry_run, install::plan_install))
 }
 
 /// Remove the hooks: the files become what they were.
@@ -238,7 +238,7 @@ fn hooks_remove(
     home: Option<PathArg>,
 ) -> PyResult<HookChanges> {
     let wish = Wish::new(py, project, binary, state_dir, home)?;
-    long(py, &Watch::default(), |_| wish.change(agent, dry_run, install::plan_remove))
+    long(py, &TaskWatch::default(), |_| wish.change(agent, dry_run, install::plan_remove))
 }
 
 /// Folders and files that a shell command may change: `(targets, reason)` for `ensure_checkpoint`, or None if it is known
@@ -251,11 +251,11 @@ fn risk_of(
     cwd: Option<PathArg>,
     home: Option<PathArg>,
     tool: &str,
-) -> PyResult<Option<(Vec<Place>, String)>> {
+) -> PyResult<Option<(Vec<PathText>, String)>> {
     let cwd = cwd.map_or_else(|| std::env::current_dir().map_err(PyErr::from), absolute)?;
     let home = host::home(home)?;
-    let call = Call::Shell { tool: tool.to_owned(), command: command.to_owned() };
-    let judged = long(py, &Watch::default(), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
+    let call = ToolCall::Shell { tool: tool.to_owned(), command: command.to_owned() };
+    let judged = long(py, &TaskWatch::default(), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
     Ok(match judged {
         Judgement::Harmless => None,
         Judgement::Destructive { targets, reason } => Some((places(&targets), reason)),

@@ -11,16 +11,16 @@ use pyo3::types::PyList;
 use super::args::{self, Chosen, Globs, Paths, Which, Who, absolute};
 use super::call::CheckpointCall;
 use super::changes::CheckpointDiff;
-use super::kept::{CheckpointManager, Kept};
 use super::reports::{
     CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport, PruneReport, archives,
 };
 use super::restores::{CheckpointNote, CheckpointPlan, CompletedRestore};
-use super::values::{Checkpoint, CheckpointResult, Place};
+use super::shared_manager::{CheckpointManager, SharedManager};
+use super::values::{Checkpoint, CheckpointResult, PathText};
 use super::work::{self, Taking, Wanted, told};
 use super::{error, host, json, text};
-use crate::long::{Cancel, Watch};
-use crate::many::many;
+use crate::blocking::{Cancel, TaskWatch};
+use crate::list_args::many;
 use crate::paths::{self, PathArg};
 
 type Callback = Option<Py<PyAny>>;
@@ -69,19 +69,19 @@ impl CheckpointManager {
         let mut library = Library::new(host.clone(), config.clone());
         let who = Who { agent, session };
         library.set_who(&who.origin(None, None, None));
-        Ok(CheckpointManager { kept: Kept::new(library), who, host, config })
+        Ok(CheckpointManager { kept: SharedManager::new(library), who, host, config })
     }
 
     /// nono's own folder.
     #[getter]
-    fn state_dir(&self) -> Place {
-        Place(self.host.state_dir.clone())
+    fn state_dir(&self) -> PathText {
+        PathText(self.host.state_dir.clone())
     }
 
     /// The home folder.
     #[getter]
-    fn home(&self) -> Place {
-        Place(self.host.home.clone())
+    fn home(&self) -> PathText {
+        PathText(self.host.home.clone())
     }
 
     /// The settings as they are in force, by their names in `config.toml`.
@@ -111,9 +111,9 @@ impl CheckpointManager {
     }
 
     /// The folder of the project that a path belongs to, whether it has checkpoints or not.
-    fn project_of(&self, py: Python<'_>, path: PathArg) -> PyResult<Place> {
+    fn project_of(&self, py: Python<'_>, path: PathArg) -> PyResult<PathText> {
         let path = absolute(path)?;
-        self.quick(py, |library| told(library.root_of(&path)).map(|root| Place(root.dir)))
+        self.quick(py, |library| told(library.root_of(&path)).map(|root| PathText(root.dir)))
     }
 
     /// Take a checkpoint of the project that `dir` (a folder or a file) belongs to, unless this turn has one or nothing
@@ -133,7 +133,7 @@ impl CheckpointManager {
     ) -> PyResult<CheckpointResult> {
         let origin = self.who.origin(turn, tool, call);
         let taking = Taking { dir: absolute(dir)?, reason: reason.to_owned(), origin };
-        self.ensure(py, &Watch::new(py, progress, cancel)?, &taking)
+        self.ensure(py, &TaskWatch::new(py, progress, cancel)?, &taking)
     }
 
     /// Take a checkpoint now, whatever the turn and the setting `enabled` say; skipped only if nothing changed.
@@ -149,7 +149,7 @@ impl CheckpointManager {
     ) -> PyResult<CheckpointResult> {
         let origin = self.who.origin(turn, None, None);
         let taking = Taking { dir: absolute(dir)?, reason: message.to_owned(), origin };
-        self.run(py, &Watch::new(py, progress, cancel)?, |library, _| work::create(library, &taking))
+        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| work::create(library, &taking))
     }
 
     /// `with manager.call(dir, reason):` around a call of an agent's tool: takes a checkpoint before, and records the
@@ -235,7 +235,7 @@ impl CheckpointManager {
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dir = absolute(dir)?;
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let (project, all) = self.run(py, &watch, |library, _| work::list(library, &dir))?;
         let class = py.import("nono_py._checkpoints")?.getattr("CheckpointList")?;
         class.call1((paths::to_python(py, &project), PyList::new(py, all)?))
@@ -261,7 +261,7 @@ impl CheckpointManager {
         dir: PathArg,
         checkpoint: Which,
         #[pyo3(from_py_with = many)] paths: Vec<PathArg>,
-    ) -> PyResult<Vec<(Place, String)>> {
+    ) -> PyResult<Vec<(PathText, String)>> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
         let below = |path: PathArg| args::folder(&dir).join(PathBuf::from(path));
         let paths: Vec<PathBuf> = paths.into_iter().map(below).collect();
@@ -269,7 +269,7 @@ impl CheckpointManager {
             let id = told(library.find(&dir, &target))?.id;
             told(library.uncovered(&dir, &id, &paths))
         })?;
-        Ok(all.into_iter().map(|(path, why)| (Place(path), why)).collect())
+        Ok(all.into_iter().map(|(path, why)| (PathText(path), why)).collect())
     }
 
     /// The changes since a checkpoint; with `path` or `glob`, in these files and folders. Paths are below `dir`.
@@ -285,7 +285,7 @@ impl CheckpointManager {
         cancel: Option<Cancel>,
     ) -> PyResult<CheckpointDiff> {
         let (dir, Which(target), chosen) = (absolute(dir)?, checkpoint, Chosen::new(path, glob));
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
     }
 
@@ -310,7 +310,7 @@ impl CheckpointManager {
         let conflicts = args::conflicts(merge, conflict_markers, force)?;
         let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
         let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
-        self.run(py, &Watch::new(py, progress, cancel)?, |library, _| wanted.plan(library))
+        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| wanted.plan(library))
     }
 
     /// Restore a checkpoint: all of it, or these paths and patterns below `dir`. The present state is captured first,
@@ -339,7 +339,7 @@ impl CheckpointManager {
         let conflicts = args::conflicts(merge, conflict_markers, force)?;
         let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
         let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
-        let (manager, watch) = (slf.get(), Watch::new(py, progress, cancel)?);
+        let (manager, watch) = (slf.get(), TaskWatch::new(py, progress, cancel)?);
         if dry_run {
             let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
             return Ok(Bound::new(py, plan)?.into_any());
@@ -358,7 +358,7 @@ impl CheckpointManager {
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, dir) = (slf.py(), absolute(dir)?);
-        let (manager, watch) = (slf.get(), Watch::new(py, progress, cancel)?);
+        let (manager, watch) = (slf.get(), TaskWatch::new(py, progress, cancel)?);
         if dry_run {
             let plan = manager.run(py, &watch, |library, _| told(library.plan_undo(&dir)))?;
             return Ok(Bound::new(py, CheckpointPlan::from(plan))?.into_any());
@@ -471,7 +471,7 @@ impl CheckpointManager {
         cancel: Option<Cancel>,
     ) -> PyResult<CheckpointVerification> {
         let dir = dir.map(absolute).transpose()?;
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         self.run(py, &watch, |library, _| told(library.verify(dir.as_deref())).map(Into::into))
     }
 

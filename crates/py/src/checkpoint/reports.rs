@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use nono::checkpoints::import::Imported;
 use nono::checkpoints::{
-    HoldingEverywhere, Legacy, ProjectStatus, Pruned, PurgedEverywhere, Status, Unprotected, Verified,
-    json as shapes,
+    HoldingEverywhere, Legacy, ProjectStatus, ProjectVerified, Pruned, PurgedEverywhere, StatusReport,
+    Unprotected, json as shapes,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use super::json::to_python;
 use super::text;
-use super::values::{Checkpoint, Place, places};
+use super::values::{Checkpoint, PathText, places};
 use crate::render;
 
 /// One project that has checkpoints.
@@ -22,7 +22,7 @@ pub(super) struct CheckpointProject {
     /// The name of its folder below `projects/` in nono's state.
     hash: String,
     /// The project's folder.
-    workdir: Place,
+    workdir: PathText,
     /// Number of its checkpoints.
     checkpoints: u64,
     /// Time of the last work in it: ISO 8601, UTC.
@@ -37,7 +37,7 @@ impl From<ProjectStatus> for CheckpointProject {
     fn from(one: ProjectStatus) -> CheckpointProject {
         CheckpointProject {
             hash: one.hash,
-            workdir: Place(one.workdir),
+            workdir: PathText(one.workdir),
             checkpoints: one.checkpoints,
             last_touch: one.last_touch,
             state: if one.orphan { "orphan" } else { "live" },
@@ -52,7 +52,7 @@ impl CheckpointProject {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = json!({
             "hash": self.hash,
-            "workdir": nono::shapes::path(&self.workdir.0),
+            "workdir": nono::json::path(&self.workdir.0),
             "checkpoints": self.checkpoints,
             "last_touch": self.last_touch,
             "state": self.state,
@@ -76,7 +76,7 @@ pub(super) struct CheckpointStatus {
     enabled: bool,
     /// nono's own folder.
     #[pyo3(get)]
-    base: Place,
+    base: PathText,
     /// Disk usage of checkpoints and archives of superseded formats.
     #[pyo3(get)]
     total_bytes: u64,
@@ -97,20 +97,20 @@ pub(super) struct CheckpointStatus {
     legacy: Vec<(String, u64)>,
     /// Folders whose first checkpoint failed, as (path, why, time).
     #[pyo3(get)]
-    unprotected: Vec<(Place, String, String)>,
+    unprotected: Vec<(PathText, String, String)>,
     /// Projects that cannot be read.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
 }
 
-impl From<Status> for CheckpointStatus {
-    fn from(status: Status) -> CheckpointStatus {
-        let note = |Unprotected { time, dir, why }: Unprotected| (Place(dir), why, time);
+impl From<StatusReport> for CheckpointStatus {
+    fn from(status: StatusReport) -> CheckpointStatus {
+        let note = |Unprotected { time, dir, why }: Unprotected| (PathText(dir), why, time);
         CheckpointStatus {
             shape: shapes::status(&status),
             enabled: status.enabled,
-            base: Place(status.base),
+            base: PathText(status.base),
             total_bytes: status.store_bytes.saturating_add(status.legacy_bytes),
             store_bytes: status.store_bytes,
             legacy_bytes: status.legacy_bytes,
@@ -160,10 +160,10 @@ pub(super) struct PruneReport {
     dry_run: bool,
     /// Projects, each with the checkpoints that were removed.
     #[pyo3(get)]
-    removed: Vec<(Place, Vec<Checkpoint>)>,
+    removed: Vec<(PathText, Vec<Checkpoint>)>,
     /// Projects that were removed completely.
     #[pyo3(get)]
-    projects_removed: Vec<Place>,
+    projects_removed: Vec<PathText>,
     /// Archives of superseded formats that were removed, as (name, bytes).
     #[pyo3(get)]
     legacy: Vec<(String, u64)>,
@@ -188,7 +188,7 @@ impl PruneReport {
         PruneReport {
             shape: shapes::pruned(&pruned, dry_run),
             dry_run,
-            removed: pruned.removed.into_iter().map(|(project, all)| (Place(project), own(all))).collect(),
+            removed: pruned.removed.into_iter().map(|(project, all)| (PathText(project), own(all))).collect(),
             projects_removed: places(&pruned.projects_removed),
             legacy: archives(&pruned.legacy),
             bytes_before: pruned.bytes_before,
@@ -239,18 +239,18 @@ pub(super) struct CheckpointVerification {
     bytes: u64,
     /// Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost).
     #[pyo3(get)]
-    lost: Vec<(Place, Checkpoint, Vec<Place>)>,
+    lost: Vec<(PathText, Checkpoint, Vec<PathText>)>,
     /// Other problems.
     #[pyo3(get)]
     problems: Vec<String>,
     shape: Value,
 }
 
-impl From<Verified> for CheckpointVerification {
-    fn from(found: Verified) -> CheckpointVerification {
+impl From<ProjectVerified> for CheckpointVerification {
+    fn from(found: ProjectVerified) -> CheckpointVerification {
         let shape = shapes::verified(&found);
         let lost = |one: nono::checkpoints::Lost| {
-            (Place(one.project), Checkpoint::from(one.checkpoint), places(&one.paths))
+            (PathText(one.project), Checkpoint::from(one.checkpoint), places(&one.paths))
         };
         CheckpointVerification {
             shape,
@@ -288,10 +288,10 @@ pub(super) struct ForgetReport {
     dry_run: bool,
     /// The project's folder.
     #[pyo3(get)]
-    project: Place,
+    project: PathText,
     /// The path, absolute.
     #[pyo3(get)]
-    path: Place,
+    path: PathText,
     /// Checkpoints that have it; only in a dry run.
     #[pyo3(get)]
     checkpoints: Vec<Checkpoint>,
@@ -303,7 +303,7 @@ pub(super) struct ForgetReport {
     contents: u64,
     /// Others that have the same bytes, which stay there: (folder of a session or a project, paths).
     #[pyo3(get)]
-    held_by: Vec<(Place, Vec<Place>)>,
+    held_by: Vec<(PathText, Vec<PathText>)>,
     /// Sessions that had it, with the number of their snapshots that did.
     #[pyo3(get)]
     sessions: Vec<(String, u64)>,
@@ -317,12 +317,12 @@ impl ForgetReport {
     pub(super) fn done(everywhere: PurgedEverywhere) -> ForgetReport {
         let shape = shapes::purged_everywhere(&everywhere);
         let PurgedEverywhere { checkpoints: purged, sessions, held: still } = everywhere;
-        let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (Place(by), places(&paths));
+        let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (PathText(by), places(&paths));
         ForgetReport {
             shape,
             dry_run: false,
-            project: Place(purged.project),
-            path: Place(purged.path),
+            project: PathText(purged.project),
+            path: PathText(purged.path),
             checkpoints: Vec::new(),
             snapshots: purged.snapshots,
             contents: purged.contents,
@@ -339,8 +339,8 @@ impl ForgetReport {
         ForgetReport {
             shape,
             dry_run: true,
-            project: Place(holding.project),
-            path: Place(path),
+            project: PathText(holding.project),
+            path: PathText(path),
             checkpoints: holding.checkpoints.into_iter().map(Checkpoint::from).collect(),
             snapshots: count.saturating_add(holding.others),
             contents: 0,
@@ -370,7 +370,7 @@ impl ForgetReport {
 pub(super) struct ImportReport {
     /// Folders whose checkpoints were found, with how many are new.
     #[pyo3(get)]
-    projects: Vec<(Place, u64)>,
+    projects: Vec<(PathText, u64)>,
     /// Ids of the imported checkpoints.
     #[pyo3(get)]
     checkpoints: Vec<String>,
@@ -387,7 +387,7 @@ impl From<Imported> for ImportReport {
     fn from(imported: Imported) -> ImportReport {
         ImportReport {
             shape: shapes::imported(&imported),
-            projects: imported.projects.into_iter().map(|(project, new)| (Place(project), new)).collect(),
+            projects: imported.projects.into_iter().map(|(project, new)| (PathText(project), new)).collect(),
             checkpoints: imported.checkpoints.iter().map(ToString::to_string).collect(),
             known: imported.known,
             skipped: imported.skipped.into_iter().map(|one| (one.what, one.why)).collect(),

@@ -1,8 +1,8 @@
 //! Plan and result of a restore.
 
-use nono::checkpoints::{Completed, Note, Outcome, Plan, json as shapes};
+use nono::checkpoints::{Completed, ProjectOutcome, ProjectPlan, RestoreNote, json as shapes};
+use nono::json::{kept as kept_shape, path as path_shape};
 use nono::rollback::Merge;
-use nono::shapes::{kept as kept_shape, path as path_shape};
 use nono::snapshot::restore::Skipped;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::changes::{CheckpointChange, table};
 use super::json::to_python;
 use super::text;
-use super::values::{Checkpoint, Place, places};
+use super::values::{Checkpoint, PathText, places};
 
-fn kept(all: &[Skipped]) -> Vec<(Place, String)> {
-    all.iter().map(|one| (Place(one.path.clone()), one.why.to_string())).collect()
+fn kept(all: &[Skipped]) -> Vec<(PathText, String)> {
+    all.iter().map(|one| (PathText(one.path.clone()), one.why.to_string())).collect()
 }
 
 /// Plan of a restore; nothing was touched.
@@ -22,19 +22,19 @@ fn kept(all: &[Skipped]) -> Vec<(Place, String)> {
 pub(super) struct CheckpointPlan {
     /// The project's folder.
     #[pyo3(get)]
-    project: Place,
+    project: PathText,
     /// Changes that would be made.
     #[pyo3(get)]
     changes: Vec<CheckpointChange>,
     /// Paths that would be kept, as (path, reason).
     #[pyo3(get)]
-    kept: Vec<(Place, String)>,
+    kept: Vec<(PathText, String)>,
     /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
-    lost: Vec<(Place, String)>,
+    lost: Vec<(PathText, String)>,
     /// Files that would be merged with changes by others.
     #[pyo3(get)]
-    merged: Vec<Place>,
+    merged: Vec<PathText>,
     /// Turns that would be undone, oldest first.
     #[pyo3(get)]
     turns_undone: Vec<String>,
@@ -43,26 +43,26 @@ pub(super) struct CheckpointPlan {
     unattributed: bool,
     /// Repositories that differ and would be left alone.
     #[pyo3(get)]
-    left_alone: Vec<Place>,
+    left_alone: Vec<PathText>,
     /// Number of paths that the checkpoint does not hold and a restore does not touch.
     #[pyo3(get)]
     not_covered: u64,
     shape: Value,
 }
 
-impl From<Plan> for CheckpointPlan {
-    fn from(plan: Plan) -> CheckpointPlan {
+impl From<ProjectPlan> for CheckpointPlan {
+    fn from(plan: ProjectPlan) -> CheckpointPlan {
         CheckpointPlan {
             shape: shapes::plan(&plan.project, &plan.turns_undone, plan.not_covered, &plan),
             changes: plan.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
             kept: kept(&plan.kept),
-            lost: plan.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
+            lost: plan.lost.iter().map(|lost| (PathText(lost.path.clone()), lost.to_string())).collect(),
             merged: merged(&plan.written_merges()),
             unattributed: plan.cannot_tell_conflicts,
             left_alone: places(&plan.repositories),
             turns_undone: plan.turns_undone,
             not_covered: plan.not_covered,
-            project: Place(plan.project),
+            project: PathText(plan.project),
         }
     }
 }
@@ -90,7 +90,7 @@ impl CheckpointPlan {
 pub(super) struct RestoreOutcome {
     /// The project's folder.
     #[pyo3(get)]
-    project: Place,
+    project: PathText,
     /// The checkpoint that was restored; of an undo, the one that the undone restore had restored.
     #[pyo3(get)]
     checkpoint: Checkpoint,
@@ -99,16 +99,16 @@ pub(super) struct RestoreOutcome {
     done: Vec<CheckpointChange>,
     /// Paths that were kept, as (path, reason): changed by others, for example.
     #[pyo3(get)]
-    kept: Vec<(Place, String)>,
+    kept: Vec<(PathText, String)>,
     /// Paths that could not be restored, as (path, error).
     #[pyo3(get)]
-    failed: Vec<(Place, String)>,
+    failed: Vec<(PathText, String)>,
     /// Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it).
     #[pyo3(get)]
-    lost: Vec<(Place, String)>,
+    lost: Vec<(PathText, String)>,
     /// Files that were merged with changes by others.
     #[pyo3(get)]
-    merged: Vec<Place>,
+    merged: Vec<PathText>,
     /// Turns that were undone, oldest first.
     #[pyo3(get)]
     turns_undone: Vec<String>,
@@ -117,7 +117,7 @@ pub(super) struct RestoreOutcome {
     unattributed: bool,
     /// Repositories that differ and were left alone.
     #[pyo3(get)]
-    left_alone: Vec<Place>,
+    left_alone: Vec<PathText>,
     /// Number of paths that the checkpoint does not hold and the restore did not touch.
     #[pyo3(get)]
     not_covered: u64,
@@ -130,31 +130,31 @@ pub(super) struct RestoreOutcome {
     shape: Value,
 }
 
-impl From<Outcome> for RestoreOutcome {
-    fn from(outcome: Outcome) -> RestoreOutcome {
-        let Outcome { project, checkpoint, turns_undone, done, .. } = outcome;
+impl From<ProjectOutcome> for RestoreOutcome {
+    fn from(outcome: ProjectOutcome) -> RestoreOutcome {
+        let ProjectOutcome { project, checkpoint, turns_undone, done, .. } = outcome;
         let shape = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
         RestoreOutcome {
             shape,
-            project: Place(project),
+            project: PathText(project),
             not_covered: checkpoint.left_out,
             checkpoint: checkpoint.into(),
             turns_undone,
             kept: kept(&done.kept),
-            lost: done.lost.iter().map(|lost| (Place(lost.path.clone()), lost.to_string())).collect(),
+            lost: done.lost.iter().map(|lost| (PathText(lost.path.clone()), lost.to_string())).collect(),
             merged: merged(&done.written_merges()),
             unattributed: done.cannot_tell_conflicts,
             left_alone: places(&done.repositories),
             done: done.changes.iter().map(|change| CheckpointChange::of(&change)).collect(),
-            failed: done.failed.into_iter().map(|(path, error)| (Place(path), error)).collect(),
+            failed: done.failed.into_iter().map(|(path, error)| (PathText(path), error)).collect(),
             undo: done.undo,
             unrecorded: done.unrecorded,
         }
     }
 }
 
-fn merged(merges: &[&Merge]) -> Vec<Place> {
-    merges.iter().map(|merge| Place(merge.path.clone())).collect()
+fn merged(merges: &[&Merge]) -> Vec<PathText> {
+    merges.iter().map(|merge| PathText(merge.path.clone())).collect()
 }
 
 #[pymethods]
@@ -184,10 +184,10 @@ impl RestoreOutcome {
 /// Note to an agent about a restore since its last query.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointNote(Note);
+pub(super) struct CheckpointNote(RestoreNote);
 
-impl From<Note> for CheckpointNote {
-    fn from(note: Note) -> CheckpointNote {
+impl From<RestoreNote> for CheckpointNote {
+    fn from(note: RestoreNote) -> CheckpointNote {
         CheckpointNote(note)
     }
 }
@@ -196,8 +196,8 @@ impl From<Note> for CheckpointNote {
 impl CheckpointNote {
     /// The project's folder.
     #[getter]
-    fn project(&self) -> Place {
-        Place(self.0.project.clone())
+    fn project(&self) -> PathText {
+        PathText(self.0.project.clone())
     }
 
     /// The id of the checkpoint that was gone back to.
@@ -258,8 +258,8 @@ impl From<Completed> for CompletedRestore {
 impl CompletedRestore {
     /// The project's folder.
     #[getter]
-    fn project(&self) -> Place {
-        Place(self.0.project.clone())
+    fn project(&self) -> PathText {
+        PathText(self.0.project.clone())
     }
 
     /// The id of the checkpoint that was gone back to.
@@ -276,7 +276,7 @@ impl CompletedRestore {
 
     /// Paths that others changed meanwhile, which were kept: (path, reason).
     #[getter]
-    fn kept(&self) -> Vec<(Place, String)> {
+    fn kept(&self) -> Vec<(PathText, String)> {
         kept(&self.0.kept)
     }
 

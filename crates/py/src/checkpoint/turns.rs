@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono::checkpoints::{self, CheckpointManager as Library, Choice, Conflicts, TurnLink, json};
+use nono::checkpoints::{self, CheckpointChoice, CheckpointManager as Library, Conflicts, TurnLink, json};
 use nono::file_log::{self, FileLog, FileLogError};
 use nono::rollback::Catalogue;
 use pyo3::prelude::*;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::args::{self, Chosen, Paths, absolute, folder};
 use super::error::{failed, raise};
 use super::json as values;
-use super::kept::CheckpointManager;
 use super::restores::{CheckpointPlan, RestoreOutcome};
+use super::shared_manager::CheckpointManager;
 use super::work::{author, complete, told};
-use crate::long::{Cancel, Watch};
+use crate::blocking::{Cancel, TaskWatch};
 use crate::paths::PathArg;
 
 type Callback = Option<Py<PyAny>>;
@@ -50,7 +50,7 @@ impl AgentTurns {
         &self,
         py: Python<'py>,
         dir: PathArg,
-        turn: Turn,
+        turn: TurnName,
         paths: Option<Paths>,
         dry_run: bool,
         conflict_markers: bool,
@@ -63,7 +63,7 @@ impl AgentTurns {
         let names = Chosen::new(paths, None).names;
         let paths = names.into_iter().map(|name| folder(&dir).join(name)).collect();
         let wanted = OneTurn { dir, turn, paths, conflicts };
-        let (manager, watch) = (self.manager.get(), Watch::new(py, progress, cancel)?);
+        let (manager, watch) = (self.manager.get(), TaskWatch::new(py, progress, cancel)?);
         if dry_run {
             let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
             return Ok(Bound::new(py, plan)?.into_any());
@@ -109,7 +109,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Reference to a turn: a number of the list, or text.
 #[derive(FromPyObject)]
-enum Turn {
+enum TurnName {
     Number(u32),
     Text(String),
 }
@@ -117,19 +117,26 @@ enum Turn {
 /// Arguments of undoing one turn.
 struct OneTurn {
     dir: PathBuf,
-    turn: Turn,
+    turn: TurnName,
     paths: Vec<PathBuf>,
     conflicts: Conflicts,
 }
 
 impl OneTurn {
-    fn settled(&self, manager: &Library) -> PyResult<(TurnLink, Choice)> {
+    fn settled(&self, manager: &Library) -> PyResult<(TurnLink, CheckpointChoice)> {
         let text = match &self.turn {
-            Turn::Number(number) => number.to_string(),
-            Turn::Text(text) => text.clone(),
+            TurnName::Number(number) => number.to_string(),
+            TurnName::Text(text) => text.clone(),
         };
         let link = told(manager.find_turn(&self.dir, &text))?;
-        Ok((link, Choice { paths: self.paths.clone(), conflicts: self.conflicts, ..Choice::default() }))
+        Ok((
+            link,
+            CheckpointChoice {
+                paths: self.paths.clone(),
+                conflicts: self.conflicts,
+                ..CheckpointChoice::default()
+            },
+        ))
     }
 
     fn plan(&self, manager: &mut Library) -> PyResult<CheckpointPlan> {

@@ -15,9 +15,9 @@ use crate::snapshot::names::Names;
 
 /// A path that Python gets as `str`.
 #[derive(Clone, Debug)]
-pub(super) struct Place(pub(super) PathBuf);
+pub(super) struct PathText(pub(super) PathBuf);
 
-impl<'py> IntoPyObject<'py> for &Place {
+impl<'py> IntoPyObject<'py> for &PathText {
     type Target = PyString;
     type Output = Bound<'py, PyString>;
     type Error = std::convert::Infallible;
@@ -27,7 +27,7 @@ impl<'py> IntoPyObject<'py> for &Place {
     }
 }
 
-impl<'py> IntoPyObject<'py> for Place {
+impl<'py> IntoPyObject<'py> for PathText {
     type Target = PyString;
     type Output = Bound<'py, PyString>;
     type Error = std::convert::Infallible;
@@ -37,8 +37,8 @@ impl<'py> IntoPyObject<'py> for Place {
     }
 }
 
-pub(super) fn places(paths: &[PathBuf]) -> Vec<Place> {
-    paths.iter().cloned().map(Place).collect()
+pub(super) fn places(paths: &[PathBuf]) -> Vec<PathText> {
+    paths.iter().cloned().map(PathText).collect()
 }
 
 /// Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call.
@@ -235,7 +235,7 @@ impl Checkpoint {
 #[derive(Debug)]
 pub(super) struct CheckpointResult {
     shape: Value,
-    project: Place,
+    project: PathText,
     checkpoint: Option<Checkpoint>,
     coverage: Option<Coverage>,
     checkpoint_id: Option<String>,
@@ -248,7 +248,7 @@ impl CheckpointResult {
         let shape = shapes::ensured(&ensured);
         let mut result = CheckpointResult {
             shape,
-            project: Place(PathBuf::new()),
+            project: PathText(PathBuf::new()),
             checkpoint: None,
             coverage: None,
             checkpoint_id: None,
@@ -257,14 +257,14 @@ impl CheckpointResult {
         };
         match ensured {
             Ensured::Taken { project, checkpoint, coverage } => {
-                result.project = Place(project);
+                result.project = PathText(project);
                 // Tracked paths have no other names here.
                 result.coverage = Some(Coverage::new(coverage, &Names::default()));
                 result.checkpoint_id = Some(checkpoint.id.to_string());
                 result.checkpoint = Some(checkpoint.into());
             }
             Ensured::Skipped { project, why } => {
-                result.project = Place(project);
+                result.project = PathText(project);
                 let (word, id) = match why {
                     Skip::Disabled => ("disabled", None),
                     Skip::ThisTurn(id) => ("this_turn", Some(id)),
@@ -274,7 +274,7 @@ impl CheckpointResult {
                 result.checkpoint_id = id.map(|id| id.to_string());
             }
             Ensured::Failed { dir, error } => {
-                result.project = Place(dir);
+                result.project = PathText(dir);
                 result.why = Some(error.to_string());
                 result.error = Some(error::failed(&error));
             }
@@ -286,8 +286,8 @@ impl CheckpointResult {
     pub(super) fn refused(dir: &Path, error: PyErr) -> CheckpointResult {
         let why = error.to_string();
         CheckpointResult {
-            shape: json!({"result": "failed", "project": nono::shapes::path(dir), "why": why}),
-            project: Place(dir.to_owned()),
+            shape: json!({"result": "failed", "project": nono::json::path(dir), "why": why}),
+            project: PathText(dir.to_owned()),
             checkpoint: None,
             coverage: None,
             checkpoint_id: None,
@@ -340,7 +340,7 @@ impl CheckpointResult {
 
     /// The project's folder; of a failure, the folder that was asked about.
     #[getter]
-    fn project(&self) -> Place {
+    fn project(&self) -> PathText {
         self.project.clone()
     }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use nono::audit::Author;
 use nono::checkpoints::project::Why;
 use nono::checkpoints::{
-    self, CheckpointError as Failed, CheckpointManager, Choice, Compared, Conflicts, Ensured, Origin,
-    Retention, Root, Target,
+    self, CheckpointChoice, CheckpointError as Failed, CheckpointManager, CheckpointTarget, Compared,
+    Conflicts, Ensured, Origin, Retention, Root,
 };
 use pyo3::prelude::*;
 
@@ -26,7 +26,7 @@ pub(super) fn told<T>(result: Result<T, Failed>) -> PyResult<T> {
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) dir: PathBuf,
-    pub(super) target: Target,
+    pub(super) target: CheckpointTarget,
     pub(super) chosen: Chosen,
     pub(super) with_git: bool,
     pub(super) conflicts: Conflicts,
@@ -124,11 +124,11 @@ fn chosen(compared: &Compared, chosen: &Chosen, dir: &Path) -> PyResult<Vec<Path
 pub(super) fn diff(
     manager: &mut CheckpointManager,
     dir: &Path,
-    target: &Target,
+    target: &CheckpointTarget,
     wanted: &Chosen,
 ) -> PyResult<CheckpointDiff> {
     let since = told(manager.find(dir, target))?;
-    let mut compared = told(manager.compare(dir, &Target::Id(since.id.clone())))?;
+    let mut compared = told(manager.compare(dir, &CheckpointTarget::Id(since.id.clone())))?;
     let found = chosen(&compared, wanted, dir).and_then(|paths| {
         checkpoints::differences(&mut compared, &paths).map_err(|error| error::rollback(&error))
     });
@@ -138,8 +138,8 @@ pub(super) fn diff(
 
 impl Wanted {
     /// Resolves the target to a fixed checkpoint and fixed paths.
-    fn settled(&self, manager: &mut CheckpointManager) -> PyResult<(Target, Choice)> {
-        let target = Target::Id(told(manager.find(&self.dir, &self.target))?.id);
+    fn settled(&self, manager: &mut CheckpointManager) -> PyResult<(CheckpointTarget, CheckpointChoice)> {
+        let target = CheckpointTarget::Id(told(manager.find(&self.dir, &self.target))?.id);
         let mut paths = Vec::new();
         if !self.chosen.is_all() {
             let compared = told(manager.compare(&self.dir, &target))?;
@@ -147,7 +147,7 @@ impl Wanted {
             told(compared.close())?;
             paths = found?;
         }
-        Ok((target, Choice { paths, with_git: self.with_git, conflicts: self.conflicts }))
+        Ok((target, CheckpointChoice { paths, with_git: self.with_git, conflicts: self.conflicts }))
     }
 
     pub(super) fn plan(&self, manager: &mut CheckpointManager) -> PyResult<CheckpointPlan> {
@@ -176,7 +176,7 @@ pub(super) fn author(dir: &Path, what: &str) -> Author {
 }
 
 /// Result of a restore; an interrupted one is raised as an exception.
-pub(super) fn complete(done: checkpoints::Outcome) -> PyResult<RestoreOutcome> {
+pub(super) fn complete(done: checkpoints::ProjectOutcome) -> PyResult<RestoreOutcome> {
     if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
     }

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::blocking::{Cancel, TaskWatch, long};
 use crate::capability::CapabilitySet;
-use crate::long::{Cancel, Watch, long};
-use crate::many::{many, some_many};
+use crate::list_args::{many, some_many};
 use crate::paths::PathArg;
 use error::exec_error;
 
@@ -115,7 +115,7 @@ fn sandboxed_exec(
         proxy: proxy.map(|proxy| proxy as Arc<dyn Proxy>),
     };
     let host = here.host();
-    let watch = Watch::new(py, None, cancel.map(|cancel| cancel.get().clone()))?;
+    let watch = TaskWatch::new(py, None, cancel.map(|cancel| cancel.get().clone()))?;
     let outcome = long(py, &watch, |live| {
         exec::run(&set, &request, &host, &|| live.is_cancelled()).map_err(|error| exec_error(&error))
     })?;

@@ -2,14 +2,14 @@
 
 use std::env;
 
-use nono::document::{Place, PolicyDocument, ResolvedDocument};
+use nono::document::{DocumentRole, PolicyDocument, ResolvedDocument};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::error::document_error;
 use super::proxy::proxy_config;
 use crate::capability::CapabilitySet;
-use crate::many::many;
+use crate::list_args::many;
 use crate::paths;
 
 /// A policy document: named groups of paths and network rules.
@@ -26,9 +26,9 @@ impl From<PolicyDocument> for Policy {
 }
 
 /// Host of a document, with the home and temporary folders of the present environment.
-fn place() -> Place {
+fn place() -> DocumentRole {
     let folder = |name| env::var_os(name).map(Into::into);
-    Place { home: folder("HOME"), tmpdir: folder("TMPDIR"), platform: env::consts::OS.to_owned() }
+    DocumentRole { home: folder("HOME"), tmpdir: folder("TMPDIR"), platform: env::consts::OS.to_owned() }
 }
 
 #[pymethods]

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::capability::CapabilitySet;
 use crate::error::Raise;
-use crate::many::many;
+use crate::list_args::many;
 use crate::paths::PathArg;
 use document::{Policy, ResolvedPolicy};
 use error::document_error;

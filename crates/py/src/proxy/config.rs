@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::error::config_error;
-use crate::many::{Many, many, some_many};
+use crate::list_args::{Many, many, some_many};
 use crate::paths::{self, PathArg};
 
 /// Ways to insert a secret into a request.

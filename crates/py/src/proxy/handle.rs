@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::error::Raise;
-use crate::many::some_many;
+use crate::list_args::some_many;
 use crate::paths;
 
 /// A running proxy, from `start_proxy`.

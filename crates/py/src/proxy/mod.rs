@@ -7,8 +7,8 @@ mod handle;
 use nono::proxy::{RunningProxy, Surroundings};
 use pyo3::prelude::*;
 
+use crate::blocking::{TaskWatch, long};
 use crate::exec::host::Environment;
-use crate::long::{Watch, long};
 use config::{ExternalProxyConfig, InjectMode, ProxyConfig, RouteConfig};
 pub(crate) use handle::ProxyHandle;
 
@@ -25,7 +25,7 @@ fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> PyResult<Prox
         // Only the keyring's program runs there, so any folder will do.
         cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
     };
-    let running = long(py, &Watch::default(), |_| {
+    let running = long(py, &TaskWatch::default(), |_| {
         RunningProxy::start(&config, &around).map_err(|error| error::proxy_error(&error))
     })?;
     Ok(ProxyHandle::new(running))

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono::approval::{
-    Answer, ApprovalBackend, ApprovalError, Object, Question, Scope, Subject, Verdict, Waiting,
+    ApprovalAnswer, ApprovalBackend, ApprovalError, Object, Question, Scope, Subject, Verdict, Waiting,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
-use crate::long::Live;
+use crate::blocking::TaskProgress;
 use crate::paths;
 
 /// Interval at which the waiting thread checks whether the request is still open.
@@ -233,7 +233,7 @@ pub(super) type Failures = Arc<Mutex<Vec<PyErr>>>;
 pub(super) struct Callable {
     pub(super) approve: Py<PyAny>,
     pub(super) patience: Option<Duration>,
-    pub(super) live: Live,
+    pub(super) live: TaskProgress,
     pub(super) failures: Failures,
 }
 
@@ -266,12 +266,12 @@ impl ApprovalBackend for Callable {
         "python".to_owned()
     }
 
-    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
+    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let answer = self.put(question).map_err(|error| self.raised(error))?;
         let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
         loop {
             match answer.recv_timeout(LOOK) {
-                Ok(Ok(verdict)) => return Ok(Answer::new(verdict, self.name())),
+                Ok(Ok(verdict)) => return Ok(ApprovalAnswer::new(verdict, self.name())),
                 Ok(Err(error)) => return Err(self.raised(error)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.failed("it ended without an answer")),
                 Err(RecvTimeoutError::Timeout) => {}

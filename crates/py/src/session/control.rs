@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::{error, host, plain};
-use crate::long::{Watch, long};
+use crate::blocking::{TaskWatch, long};
 use crate::paths;
 
 /// A running session, started by any process of this user.
@@ -55,14 +55,15 @@ impl RunningSession {
 
     /// Its present state, as in `nono inspect --json`.
     fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let status =
-            long(py, &Watch::default(), |_| self.running.inspect().map_err(|error| error::control(&error)))?;
+        let status = long(py, &TaskWatch::default(), |_| {
+            self.running.inspect().map_err(|error| error::control(&error))
+        })?;
         plain::value(py, &status)
     }
 
     /// Stop it, with everything that it started. Returns when its supervisor has begun to stop it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        long(py, &Watch::default(), |_| self.running.stop().map_err(|error| error::control(&error)))
+        long(py, &TaskWatch::default(), |_| self.running.stop().map_err(|error| error::control(&error)))
     }
 
     /// The data of `nono ps --json`.
@@ -80,7 +81,7 @@ impl RunningSession {
 #[pyfunction]
 pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> {
     let host = host::outside(py, None, "looked at")?;
-    let (sessions, problems) = long(py, &Watch::default(), |_| {
+    let (sessions, problems) = long(py, &TaskWatch::default(), |_| {
         control::list(&host.context.state_dir).map_err(|error| error::control(&error))
     })?;
     for problem in problems {
@@ -94,7 +95,7 @@ pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> 
 #[pyfunction]
 pub(super) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningSession> {
     let host = host::outside(py, None, "ended")?;
-    let running = long(py, &Watch::default(), |_| {
+    let running = long(py, &TaskWatch::default(), |_| {
         let stop = || {
             let running = control::find(&host.context.state_dir, &session)?;
             running.stop()?;

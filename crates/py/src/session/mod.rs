@@ -9,12 +9,12 @@ mod changes;
 mod control;
 mod error;
 mod host;
-mod past;
 mod plain;
-mod points;
 mod report;
 mod request;
 mod restored;
+mod sessions;
+mod undo_points;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::blocking::{Cancel, TaskProgress, TaskWatch, long, long_with};
 use crate::error::{PolicyError, Raise};
-use crate::long::{Cancel, Live, Watch, long, long_with};
-use crate::many::many;
+use crate::list_args::many;
 use approve::{Callable, Failures};
 use report::SessionReport;
 use request::Keywords;
@@ -73,7 +73,7 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
 }
 
 /// Approvers of the command's requests: files of rules, then the callable, if there are any.
-fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyResult<Asking> {
+fn asking(py: Python<'_>, wish: &Wish, live: &TaskProgress, failures: &Failures) -> PyResult<Asking> {
     let Keywords { approve, approve_rules, accept_weaker, .. } = &wish.keywords;
     if approve.as_ref().is_some_and(|approve| !approve.bind(py).is_callable()) {
         return Err(PyTypeError::new_err("approve must be callable, as approve(request)"));
@@ -106,9 +106,9 @@ fn asking(py: Python<'_>, wish: &Wish, live: &Live, failures: &Failures) -> PyRe
 }
 
 /// Observer that reports the progress of a capture and cancels it.
-struct Told(Live);
+struct CaptureObserver(TaskProgress);
 
-impl RunObserver for Told {
+impl RunObserver for CaptureObserver {
     fn capturing(&self, files: u64) {
         self.0.progress(files, 0);
     }
@@ -129,8 +129,8 @@ fn _run(
     progress: Option<Py<PyAny>>,
     cancel: Option<&Cancel>,
 ) -> PyResult<SessionReport> {
-    let watch = Watch::new(py, progress, cancel.cloned())?;
-    let live = Live::default();
+    let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+    let live = TaskProgress::default();
     let failures = Failures::default();
     let mut wish = wish(py, command, keywords)?;
     wish.request.asking = asking(py, &wish, &live, &failures)?;
@@ -138,7 +138,7 @@ fn _run(
     // Separate from the result: the report is available even if an exception ends the call.
     let happened: Mutex<Option<Report>> = Mutex::new(None);
     let ran = long_with(py, &watch, live, |live| {
-        let told: Arc<dyn RunObserver> = Arc::new(Told(live.clone()));
+        let told: Arc<dyn RunObserver> = Arc::new(CaptureObserver(live.clone()));
         let run = || session::run(session::plan(request, &host)?, &told);
         let report = run().map_err(|error| error::session(&error))?;
         *happened.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
@@ -166,7 +166,7 @@ fn _resolve(
     keywords: Keywords,
 ) -> PyResult<Bound<'_, PyDict>> {
     let Wish { host, mut request, .. } = wish(py, command, keywords)?;
-    let (policy, profile) = long(py, &Watch::default(), |_| {
+    let (policy, profile) = long(py, &TaskWatch::default(), |_| {
         let mut resolve = || {
             request.policy.program = Some(session::find_program(&request.command, &host)?);
             session::resolve(&request.policy, &host)
@@ -186,15 +186,15 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<changes::SessionChanges>()?;
     module.add_class::<approve::ApprovalRequest>()?;
     module.add_class::<approve::ApprovalReply>()?;
-    module.add_class::<past::RollbackSession>()?;
+    module.add_class::<sessions::RollbackSession>()?;
     module.add_class::<restored::RollbackReport>()?;
     module.add_class::<control::RunningSession>()?;
     module.add_function(wrap_pyfunction!(_run, module)?)?;
     module.add_function(wrap_pyfunction!(_resolve, module)?)?;
-    module.add_function(wrap_pyfunction!(past::list_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(past::open_session, module)?)?;
-    module.add_function(wrap_pyfunction!(past::cleanup_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(points::undo_points, module)?)?;
+    module.add_function(wrap_pyfunction!(sessions::list_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(sessions::open_session, module)?)?;
+    module.add_function(wrap_pyfunction!(sessions::cleanup_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(undo_points::undo_points, module)?)?;
     module.add_function(wrap_pyfunction!(control::running_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(control::stop_session, module)?)?;
     module.add_function(wrap_pyfunction!(host::_serve_network, module)?)?;

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use nono::diagnostic::{HostDenied, attempt_words, because_words};
 use nono::rollback::RollbackReport;
 use nono::session::SessionReport as Report;
-use nono::{Attempt, Denial as Refusal, DiagnosticFormatter, Ended, LimitHit};
+use nono::{Denial as Refusal, DeniedAttempt, DiagnosticFormatter, Ended, LimitHit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use serde_json::{Value, json};
@@ -49,11 +49,11 @@ impl Denial {
             What::Host(_) => "host",
             What::Network => "network",
             What::Attempt(denial) => match denial.attempt {
-                Attempt::Open { .. } => "open",
-                Attempt::Metadata { .. } => "metadata",
-                Attempt::Socket { .. } => "socket",
-                Attempt::Network { .. } => "network",
-                Attempt::Other { .. } => "other",
+                DeniedAttempt::Open { .. } => "open",
+                DeniedAttempt::Metadata { .. } => "metadata",
+                DeniedAttempt::Socket { .. } => "socket",
+                DeniedAttempt::Network { .. } => "network",
+                DeniedAttempt::Other { .. } => "other",
             },
         }
     }
@@ -64,7 +64,9 @@ impl Denial {
         match &self.what {
             What::Attempt(Refusal {
                 attempt:
-                    Attempt::Open { path, .. } | Attempt::Metadata { path, .. } | Attempt::Socket { path },
+                    DeniedAttempt::Open { path, .. }
+                    | DeniedAttempt::Metadata { path, .. }
+                    | DeniedAttempt::Socket { path },
                 ..
             }) => Some(paths::to_python(py, path)),
             _ => None,
@@ -225,7 +227,7 @@ impl SessionReport {
 
     fn checkpoints_value(&self) -> Option<Value> {
         let report = self.report.checkpoints.as_ref()?;
-        let pair = |(dir, text): &(std::path::PathBuf, String), name: &str| json!({"project": nono::shapes::path(dir), name: text});
+        let pair = |(dir, text): &(std::path::PathBuf, String), name: &str| json!({"project": nono::json::path(dir), name: text});
         Some(json!({
             "taken": report.taken.iter().map(|one| pair(one, "id")).collect::<Vec<_>>(),
             "unprotected": report.unprotected.iter().map(|one| pair(one, "reason")).collect::<Vec<_>>(),

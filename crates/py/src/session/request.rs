@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nono::network::{CredentialRequest, Networking, Settings};
+use nono::network::{CredentialRequest, NetworkSettings, Networking};
 use nono::rollback::RollbackRequest;
-use nono::session::{Auditing, Checkpointing, Guest, Host, Rollback};
+use nono::session::{Auditing, Checkpointing, Host, HostStreams, Rollback};
 use nono::{
     AccessMode, CapabilitySource, EnvRequest, GrantKind, GrantRequest, HostGrant, HostRule, Limits,
     NetworkPolicy, ProfileRef, RunRequest,
@@ -18,7 +18,7 @@ use pyo3::types::PyDict;
 
 use super::host;
 use crate::error::{Raise, SessionError};
-use crate::many::Many;
+use crate::list_args::Many;
 use crate::paths::PathArg;
 
 /// Declares the keywords of `run`: each by its name, with its type and default.
@@ -249,8 +249,8 @@ impl Keywords {
         time("approve_timeout", self.approve_timeout)
     }
 
-    pub(super) fn guest(&self) -> Guest {
-        Guest { capture: self.capture_output, input: self.stdin.clone(), max_output: self.max_output }
+    pub(super) fn guest(&self) -> HostStreams {
+        HostStreams { capture: self.capture_output, input: self.stdin.clone(), max_output: self.max_output }
     }
 
     /// Network settings beyond hosts. Nothing is fetched or started yet.
@@ -265,7 +265,8 @@ impl Keywords {
         let credentials = self.credential.iter().map(credential).collect::<PyResult<Vec<_>>>()?;
         let upstream = self.upstream_proxy.as_ref().map(|text| text.parse()).transpose();
         let upstream = upstream.map_err(|error| wrong(format!("upstream_proxy: {error}")))?;
-        let settings = Settings::load(&host.context.state_dir.join("config.toml")).map_err(|e| failed(&e))?;
+        let settings =
+            NetworkSettings::load(&host.context.state_dir.join("config.toml")).map_err(|e| failed(&e))?;
         let mut networking = Networking::new(credentials, upstream, &settings).map_err(wrong)?;
         networking.helper = host::helper(py, "network").or_else(|error| {
             // Only a filtered network needs a helper, and a profile may request that too: the error comes when it is

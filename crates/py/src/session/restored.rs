@@ -8,7 +8,7 @@ use super::plain;
 use crate::render;
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum RestoreResult {
     Plan(Plan),
     Done(Done),
 }
@@ -18,14 +18,14 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct RollbackReport {
     pub(super) session: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RestoreResult,
 }
 
 impl RollbackReport {
     fn value(&self) -> Value {
         match &self.outcome {
-            Outcome::Plan(plan) => json::plan(&self.session, plan),
-            Outcome::Done(done) => json::done(&self.session, done),
+            RestoreResult::Plan(plan) => json::plan(&self.session, plan),
+            RestoreResult::Done(done) => json::done(&self.session, done),
         }
     }
 
@@ -39,15 +39,15 @@ impl RollbackReport {
     /// Whether this is only a plan, and nothing was done.
     #[getter]
     fn dry_run(&self) -> bool {
-        matches!(self.outcome, Outcome::Plan(_))
+        matches!(self.outcome, RestoreResult::Plan(_))
     }
 
     /// Whether everything requested was restored: nothing kept, nothing lost, nothing failed, not interrupted.
     #[getter]
     fn ok(&self) -> bool {
         match &self.outcome {
-            Outcome::Plan(plan) => plan.kept.is_empty() && plan.lost.is_empty(),
-            Outcome::Done(done) => done.is_whole(),
+            RestoreResult::Plan(plan) => plan.kept.is_empty() && plan.lost.is_empty(),
+            RestoreResult::Done(done) => done.is_whole(),
         }
     }
 
@@ -55,8 +55,8 @@ impl RollbackReport {
     #[getter]
     fn undo_id(&self) -> Option<&str> {
         match &self.outcome {
-            Outcome::Plan(_) => None,
-            Outcome::Done(done) => done.undo.as_deref(),
+            RestoreResult::Plan(_) => None,
+            RestoreResult::Done(done) => done.undo.as_deref(),
         }
     }
 
@@ -87,7 +87,7 @@ impl RollbackReport {
     /// Whether it was cut off; `recover` completes it.
     #[getter]
     fn interrupted(&self) -> bool {
-        matches!(&self.outcome, Outcome::Done(done) if done.interrupted)
+        matches!(&self.outcome, RestoreResult::Done(done) if done.interrupted)
     }
 
     /// The data of `nono rollback restore --json`.
@@ -97,8 +97,8 @@ impl RollbackReport {
 
     fn __repr__(&self) -> String {
         let (changes, kept) = match &self.outcome {
-            Outcome::Plan(plan) => (plan.changes.len(), plan.kept.len()),
-            Outcome::Done(done) => (done.changes.len(), done.kept.len()),
+            RestoreResult::Plan(plan) => (plan.changes.len(), plan.kept.len()),
+            RestoreResult::Done(done) => (done.changes.len(), done.kept.len()),
         };
         let dry = if self.dry_run() { ", dry_run=True" } else { "" };
         format!("RollbackReport(changes={changes}, kept={kept}{dry})")

@@ -1,7 +1,7 @@
 //! Coverage of a snapshot.
 
 use nono::snapshot as engine;
-use nono::snapshot::{LeftOut, Note};
+use nono::snapshot::{CoverageNote, LeftOut};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -95,7 +95,7 @@ impl Coverage {
     #[getter]
     fn is_complete(&self) -> bool {
         let own = |left_out: &LeftOut| left_out.cause == engine::Cause::OwnState;
-        let failed = |note: &Note| matches!(note, Note::RootFailed { .. });
+        let failed = |note: &CoverageNote| matches!(note, CoverageNote::RootFailed { .. });
         self.coverage.left_out.iter().all(own) && !self.coverage.notes.iter().any(failed)
     }
 

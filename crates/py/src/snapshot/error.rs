@@ -27,7 +27,7 @@ fn system(source: &io::Error) -> &'static str {
 }
 
 /// Kind and path of a `SnapshotError`.
-type Told = (&'static str, Option<PathBuf>);
+type ErrorDetails = (&'static str, Option<PathBuf>);
 
 pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
     use engine::SnapshotError as E;
@@ -77,7 +77,7 @@ pub(crate) fn raise_object(error: ObjectError) -> PyErr {
     told(error.to_string(), object(error))
 }
 
-fn told(message: String, (kind, path): Told) -> PyErr {
+fn told(message: String, (kind, path): ErrorDetails) -> PyErr {
     let raise = Raise::new(kind, message);
     match path {
         Some(path) => raise.about(path),
@@ -106,7 +106,7 @@ pub(crate) fn cancelled() -> PyErr {
     Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
 }
 
-fn capture(error: CaptureError) -> Result<Told, Other> {
+fn capture(error: CaptureError) -> Result<ErrorDetails, Other> {
     Ok(match error {
         CaptureError::TooManyFiles { .. } => ("too_many_files", None),
         CaptureError::TooManyBytes { .. } => ("too_large", None),
@@ -121,14 +121,14 @@ fn capture(error: CaptureError) -> Result<Told, Other> {
     })
 }
 
-fn rules(error: RulesError) -> Result<Told, Other> {
+fn rules(error: RulesError) -> Result<ErrorDetails, Other> {
     match error {
         RulesError::Glob { .. } => Err(Other::Value),
         RulesError::Root { path, source } => Ok((system(&source), Some(path))),
     }
 }
 
-fn session(error: SessionError) -> Told {
+fn session(error: SessionError) -> ErrorDetails {
     match error {
         SessionError::Io { path, source } => (system(&source), Some(path)),
         SessionError::Record { path, .. }
@@ -141,7 +141,7 @@ fn session(error: SessionError) -> Told {
     }
 }
 
-fn store(error: StoreError) -> Told {
+fn store(error: StoreError) -> ErrorDetails {
     match error {
         StoreError::Io { path, source, .. } => (system(&source), Some(path)),
         StoreError::Source(source) | StoreError::Target(source) => (system(&source), None),
@@ -156,7 +156,7 @@ fn store(error: StoreError) -> Told {
     }
 }
 
-fn object(error: ObjectError) -> Told {
+fn object(error: ObjectError) -> ErrorDetails {
     match error {
         ObjectError::Missing { .. } => ("missing_content", None),
         ObjectError::Damaged { .. } => ("damaged", None),
@@ -164,7 +164,7 @@ fn object(error: ObjectError) -> Told {
     }
 }
 
-fn restore(error: RestoreError) -> Told {
+fn restore(error: RestoreError) -> ErrorDetails {
     match error {
         RestoreError::Io { source, .. }
         | RestoreError::Owner { source }

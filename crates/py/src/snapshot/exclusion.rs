@@ -5,7 +5,7 @@ use nono::snapshot::exclusion::LargePacks;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::many::many;
+use crate::list_args::many;
 
 /// Rules for what snapshots exclude.
 ///

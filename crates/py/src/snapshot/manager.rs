@@ -10,17 +10,17 @@ use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use super::engine_turns::{EngineTurn, Opening};
 use super::error::{cancelled, raise};
 use super::exclusion::ExclusionConfig;
 use super::manifest::SnapshotManifest;
 use super::metadata::SessionMetadata;
 use super::names::Names;
 use super::restored::RestoreReport;
-use super::turn::{Opening, Turn};
 use super::values::change_list;
+use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
 use crate::error::{Raise, SnapshotError};
-use crate::long::{Cancel, Live, Watch, long};
-use crate::many::{many, some_many};
+use crate::list_args::{many, some_many};
 use crate::paths::{self, PathArg};
 
 /// Takes and restores snapshots of folders and files.
@@ -31,7 +31,7 @@ use crate::paths::{self, PathArg};
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SnapshotManager {
-    turn: Turn,
+    turn: EngineTurn,
     names: Arc<Names>,
     roots: Vec<PathBuf>,
     last_restore: Mutex<Option<RestoreReport>>,
@@ -44,10 +44,10 @@ impl SnapshotManager {
     fn work<T: Send>(
         &self,
         py: Python<'_>,
-        watch: &Watch,
+        watch: &TaskWatch,
         work: impl FnOnce(&mut engine::SnapshotManager) -> Result<T, engine::SnapshotError> + Send,
     ) -> PyResult<T> {
-        let worked = long(py, watch, |live: &Live| {
+        let worked = long(py, watch, |live: &TaskProgress| {
             self.turn.with(live, |manager| {
                 let done = work(manager).map_err(raise);
                 let recovered = manager.take_recovered();
@@ -70,7 +70,7 @@ impl SnapshotManager {
     fn go_back<'py>(
         &self,
         py: Python<'py>,
-        watch: &Watch,
+        watch: &TaskWatch,
         choose: impl FnOnce(&engine::SnapshotManager) -> Result<Option<SnapshotId>, engine::SnapshotError> + Send,
         options: RestoreOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -125,7 +125,7 @@ impl SnapshotManager {
         store: Option<PathArg>,
     ) -> PyResult<SnapshotManager> {
         let exclusion = exclusion.map(|exclusion| exclusion.get().config.clone()).unwrap_or_default();
-        let (turn, names, roots) = long(py, &Watch::default(), |live| {
+        let (turn, names, roots) = long(py, &TaskWatch::default(), |live| {
             let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
             for PathArg(given) in tracked_paths {
                 let root = engine::resolved(&given).map_err(raise)?;
@@ -147,7 +147,7 @@ impl SnapshotManager {
                     ..ManagerOptions::default()
                 },
             };
-            let (turn, roots) = Turn::open(opening, live)?;
+            let (turn, roots) = EngineTurn::open(opening, live)?;
             // A path inside another tracked path is shown below that one.
             pairs.retain(|(root, _)| roots.contains(root));
             Ok((turn, Names::new(pairs), roots))
@@ -163,7 +163,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<SnapshotManifest> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let manifest = self.work(py, &watch, engine::SnapshotManager::create_baseline)?;
         Ok(SnapshotManifest::new(manifest, &self.names))
     }
@@ -176,7 +176,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<(SnapshotManifest, Bound<'py, PyAny>)> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let (manifest, changes) = self.work(py, &watch, engine::SnapshotManager::create_incremental)?;
         Ok((SnapshotManifest::new(manifest, &self.names), change_list(py, changes, &self.names)?))
     }
@@ -191,7 +191,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let options = self.chosen(paths);
         let id = SnapshotId::Number(snapshot_number);
         let plan = self.work(py, &watch, |manager| manager.plan_restore(&id, &options))?;
@@ -213,7 +213,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let options = self.chosen(paths);
         self.go_back(py, &watch, |_| Ok(Some(SnapshotId::Number(snapshot_number))), options)
     }
@@ -226,7 +226,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let last = |manager: &engine::SnapshotManager| {
             let all = manager.snapshots()?;
             Ok(all.into_iter().rfind(|id| matches!(id, SnapshotId::Safety(_))))
@@ -243,7 +243,7 @@ impl SnapshotManager {
         progress: Callback,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let id = SnapshotId::Number(snapshot_number);
         let changes = self.work(py, &watch, |manager| manager.compute_changes(&id))?;
         change_list(py, changes, &self.names)
@@ -253,7 +253,7 @@ impl SnapshotManager {
     /// used any more; a new one on the same folder can. `with manager:` ends like this.
     #[pyo3(signature = (*, settle=true))]
     fn close(&self, py: Python<'_>, settle: bool) -> PyResult<()> {
-        long(py, &Watch::default(), |live| self.turn.close(live, settle))
+        long(py, &TaskWatch::default(), |live| self.turn.close(live, settle))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -279,7 +279,7 @@ impl SnapshotManager {
 
     /// The changes from one snapshot to another.
     fn diff<'py>(&self, py: Python<'py>, first: u32, second: u32) -> PyResult<Bound<'py, PyAny>> {
-        let changes = self.work(py, &Watch::default(), |manager| {
+        let changes = self.work(py, &TaskWatch::default(), |manager| {
             manager.diff(&SnapshotId::Number(first), &SnapshotId::Number(second))
         })?;
         change_list(py, changes, &self.names)
@@ -287,14 +287,14 @@ impl SnapshotManager {
 
     /// A snapshot that was taken before.
     fn load_manifest(&self, py: Python<'_>, number: u32) -> PyResult<SnapshotManifest> {
-        let manifest = self.work(py, &Watch::default(), |manager| manager.load_manifest(number))?;
+        let manifest = self.work(py, &TaskWatch::default(), |manager| manager.load_manifest(number))?;
         Ok(SnapshotManifest::new(manifest, &self.names))
     }
 
     /// The bytes that a regular file had in a snapshot. A path that the snapshot does not hold is a FileNotFoundError.
     fn read<'py>(&self, py: Python<'py>, number: u32, path: PathArg) -> PyResult<Bound<'py, PyBytes>> {
         let (root, given) = (self.names.root(path.0.clone()), path.0);
-        let bytes = self.work(py, &Watch::default(), |manager| {
+        let bytes = self.work(py, &TaskWatch::default(), |manager| {
             let entry = manager.entry(&SnapshotId::Number(number), &root)?;
             let file = entry.as_ref().and_then(engine::FileState::of);
             let Some(file) = file else { return Ok(None) };
@@ -307,14 +307,15 @@ impl SnapshotManager {
     /// Write `session.json`, which says what the session is about.
     fn save_session_metadata(&self, py: Python<'_>, meta: Py<SessionMetadata>) -> PyResult<()> {
         let metadata = meta.get().value();
-        self.work(py, &Watch::default(), |manager| manager.save_session_metadata(&metadata))
+        self.work(py, &TaskWatch::default(), |manager| manager.save_session_metadata(&metadata))
     }
 
     /// Load the `session.json` of a session. A missing or malformed one is a SnapshotError.
     #[staticmethod]
     fn load_session_metadata(py: Python<'_>, session_dir: PathArg) -> PyResult<SessionMetadata> {
-        let load = |_: &Live| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
-        Ok(SessionMetadata::new(long(py, &Watch::default(), load)?))
+        let load =
+            |_: &TaskProgress| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
+        Ok(SessionMetadata::new(long(py, &TaskWatch::default(), load)?))
     }
 
     /// The number of snapshots taken in this session.
@@ -325,7 +326,7 @@ impl SnapshotManager {
     /// Verify every byte of every snapshot; returns the problems as text.
     #[pyo3(signature = (*, progress=None, cancel=None))]
     fn verify(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<Vec<String>> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         let report = self.work(py, &watch, engine::SnapshotManager::verify)?;
         let store = report.store.problems.iter();
         let store = store.map(|problem| format!("{}: {}", problem.file.display(), problem.what));
@@ -340,7 +341,7 @@ impl SnapshotManager {
     /// Compress what was captured, and make it survive a power loss. Otherwise this is done in the background.
     #[pyo3(signature = (*, progress=None, cancel=None))]
     fn settle(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<()> {
-        let watch = Watch::new(py, progress, cancel)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
         self.work(py, &watch, engine::SnapshotManager::settle).map(drop)
     }
 

@@ -15,7 +15,7 @@ use super::coverage::Coverage;
 use super::error::{cancelled, raise_object};
 use super::names::Names;
 use super::values::{ContentHash, FileState};
-use crate::long::{Live, Watch, long};
+use crate::blocking::{TaskProgress, TaskWatch, long};
 use crate::paths::{self, PathArg};
 
 /// One snapshot.
@@ -37,7 +37,7 @@ impl SnapshotManifest {
         py: Python<'_>,
         mut pick: impl FnMut(&Entry) -> Option<T> + Send,
     ) -> PyResult<Listed<T>> {
-        long(py, &Watch::default(), |live: &Live| {
+        long(py, &TaskWatch::default(), |live: &TaskProgress| {
             let mut listed = Listed { text: Vec::new(), entries: Vec::new() };
             let state = self.names.state(&self.manifest.state);
             let read = self.manifest.each_entry_of(&state, |path, entry| {
@@ -180,7 +180,7 @@ impl SnapshotManifest {
 
     /// All excluded paths, as pairs of path and reason.
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyString>, String)>> {
-        let left_out = long(py, &Watch::default(), |_| self.manifest.left_out().map_err(raise_object))?;
+        let left_out = long(py, &TaskWatch::default(), |_| self.manifest.left_out().map_err(raise_object))?;
         let shown = left_out
             .into_iter()
             .map(|(path, reason)| (paths::to_python(py, &self.names.given(path)), reason.to_string()));
@@ -191,7 +191,8 @@ impl SnapshotManifest {
     /// and for what was left out because_of (the path that was) and reason.
     fn protection<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyDict>> {
         let path = self.names.root(path.0);
-        let found = long(py, &Watch::default(), |_| self.manifest.protection(&path).map_err(raise_object))?;
+        let found =
+            long(py, &TaskWatch::default(), |_| self.manifest.protection(&path).map_err(raise_object))?;
         let dict = PyDict::new(py);
         let status = match &found {
             Protection::Captured => "captured",

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use super::network;
 use super::values::ContentHash;
 use crate::error::Raise;
-use crate::many::many;
+use crate::list_args::many;
 use crate::paths::{self, PathArg};
 
 /// Data about a session beside its snapshots.

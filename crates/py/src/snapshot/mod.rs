@@ -1,6 +1,7 @@
 //! Snapshots: `SnapshotManager` and its values, over the snapshot engine.
 
 pub(crate) mod coverage;
+mod engine_turns;
 pub(crate) mod error;
 mod exclusion;
 mod manager;
@@ -9,7 +10,6 @@ mod metadata;
 pub(crate) mod names;
 mod network;
 mod restored;
-mod turn;
 pub(crate) mod values;
 
 use pyo3::prelude::*;

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use super::{CaptureError, OneRoot, Totals, Workers, repositories};
 use crate::build::{self, Built};
 use crate::cache::{About, Cache, NewCache};
-use crate::coverage::Note;
+use crate::coverage::CoverageNote;
 use crate::dirs::Dirs;
 use crate::exclusion::Rules;
 use crate::node::Time;
 use crate::paths;
-use crate::scan::Counts;
-use crate::stat::Found;
+use crate::scan::ScanCounts;
+use crate::stat::FoundStat;
 
 /// A root with a complete scan and complete nodes.
 pub(super) struct Settled<'s> {
@@ -19,7 +19,7 @@ pub(super) struct Settled<'s> {
     pub(super) dirs: Dirs,
     pub(super) rules: Rules,
     pub(super) frozen: Vec<u8>,
-    pub(super) scanned: Counts,
+    pub(super) scanned: ScanCounts,
     pub(super) built: Built,
     /// Whether it was scanned more than once.
     pub(super) again: bool,
@@ -32,7 +32,7 @@ impl OneRoot<'_> {
         fd: &OwnedFd,
         cache: Option<&Cache>,
         about: &About,
-        found: (&Found, Time),
+        found: (&FoundStat, Time),
         mut workers: Workers<'s>,
         all: &mut Totals,
     ) -> Result<Settled<'s>, CaptureError> {
@@ -51,21 +51,21 @@ impl OneRoot<'_> {
             if self.must_set_aside(&dirs, &rules, &frozen, &scanned) {
                 let would_leave = Some(scanned.counts.files);
                 let root = self.path.to_owned();
-                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave });
+                all.coverage.notes.push(CoverageNote::IgnoreRulesSetAside { root, would_leave });
                 rules = rules.set_aside();
                 noted = true;
                 continue;
             }
             if rules.is_set_aside() && !noted {
                 let root = self.path.to_owned();
-                all.coverage.notes.push(Note::IgnoreRulesSetAside { root, would_leave: None });
+                all.coverage.notes.push(CoverageNote::IgnoreRulesSetAside { root, would_leave: None });
                 noted = true;
             }
             let growing = scanned.growing.iter().map(|(dir, name, size)| {
                 let path = self.path.join(paths::from_bytes(&dirs.path(*dir))).join(paths::from_bytes(name));
-                Note::Growing { path, size: *size }
+                CoverageNote::Growing { path, size: *size }
             });
-            let growing: Vec<Note> = growing.collect();
+            let growing: Vec<CoverageNote> = growing.collect();
             let changed = repositories::changed(&dirs, &scanned.listings);
             let Some(worker) = workers.first_mut() else { break };
             let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;

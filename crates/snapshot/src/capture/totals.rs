@@ -6,7 +6,7 @@ use super::CaptureError;
 use crate::cache::NewCache;
 use crate::coverage::{Cause, Coverage, Example};
 use crate::hash::ContentHash;
-use crate::scan::Counts;
+use crate::scan::ScanCounts;
 use crate::state::SnapshotState;
 
 /// Sums over the roots of a capture.
@@ -19,7 +19,7 @@ pub(super) struct Totals {
     pub(super) state: SnapshotState,
     pub(super) rules: Vec<Option<ContentHash>>,
     pub(super) coverage: Coverage,
-    pub(super) counts: Counts,
+    pub(super) counts: ScanCounts,
     pub(super) linked_outside: u64,
     pub(super) entries: u64,
     pub(super) bytes: u64,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::walk::{Depth, Pair, Slot, Visit, walk};
+use super::walk::{Depth, Pair, SideSlot, Visit, walk};
 use super::{both_known, os_str};
 use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
@@ -47,13 +47,13 @@ impl std::fmt::Display for Lost {
 
 impl Lost {
     /// The loss of an excluded entry, if it is worth reporting; `path` is called only then.
-    pub(crate) fn of(then: &Omitted, now: &Slot<'_>, path: impl FnOnce() -> PathBuf) -> Option<Lost> {
+    pub(crate) fn of(then: &Omitted, now: &SideSlot<'_>, path: impl FnOnce() -> PathBuf) -> Option<Lost> {
         let how = loss(then, now)?;
         Some(Lost { path: path(), is_dir: then.is_dir, how, reason: then.reason.to_string() })
     }
 }
 
-fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
+fn loss(then: &Omitted, now: &SideSlot<'_>) -> Option<Loss> {
     match then.reason {
         // Never part of the snapshot, or purged on request.
         Reason::OwnState
@@ -65,13 +65,13 @@ fn loss(then: &Omitted, now: &Slot<'_>) -> Option<Loss> {
         _ => {}
     }
     let changed = match now {
-        Slot::Nothing => return Some(Loss::Gone),
-        Slot::Omitted(now) => {
+        SideSlot::Nothing => return Some(Loss::Gone),
+        SideSlot::Omitted(now) => {
             let emptied = then.stamp.is_none() && now.stamp == Some(Stamp::EMPTY);
             let differs = then.stamp.zip(now.stamp).is_some_and(|(then, now)| then != now);
             now.is_dir != then.is_dir || emptied || differs
         }
-        Slot::Entry(now) => match (&now.kind, then.stamp) {
+        SideSlot::Entry(now) => match (&now.kind, then.stamp) {
             // It is no longer excluded. Equal times suggest that it is unchanged; build output has no stamp.
             (Kind::Dir { .. }, stamp) if then.is_dir => stamp.is_none_or(|then| then.mtime != now.meta.mtime),
             (Kind::Dir { .. }, _) => true,
@@ -101,7 +101,7 @@ struct Search<'a> {
 
 impl Visit for Search<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
-        if let Slot::Omitted(then) = &pair.a {
+        if let SideSlot::Omitted(then) = &pair.a {
             let path = || self.path.join(os_str(pair.name.as_bytes()));
             self.lost.extend(Lost::of(then, &pair.b, path));
             return Ok(false);
@@ -147,11 +147,11 @@ struct Compare {
 impl Visit for Compare {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
         let same = match (&pair.a, &pair.b) {
-            (Slot::Omitted(a), Slot::Omitted(b)) => {
+            (SideSlot::Omitted(a), SideSlot::Omitted(b)) => {
                 a.is_dir == b.is_dir && a.reason.cause() == b.reason.cause()
             }
             // Only their content may differ.
-            (Slot::Entry(a), Slot::Entry(b)) => {
+            (SideSlot::Entry(a), SideSlot::Entry(b)) => {
                 a.is_dir() && b.is_dir() && a.name == b.name && a.meta == b.meta
             }
             _ => false,

@@ -45,22 +45,22 @@ impl fmt::Debug for EntryRef {
 
 /// Content of one side at a name.
 #[derive(Debug)]
-pub(crate) enum Slot<'a> {
+pub(crate) enum SideSlot<'a> {
     Nothing,
     Entry(EntryRef),
     Omitted(&'a Omitted),
 }
 
-impl Slot<'_> {
+impl SideSlot<'_> {
     pub(crate) fn entry(&self) -> Option<&EntryRef> {
         match self {
-            Slot::Entry(entry) => Some(entry),
-            Slot::Nothing | Slot::Omitted(_) => None,
+            SideSlot::Entry(entry) => Some(entry),
+            SideSlot::Nothing | SideSlot::Omitted(_) => None,
         }
     }
 
     pub(crate) fn is_omitted(&self) -> bool {
-        matches!(self, Slot::Omitted(_))
+        matches!(self, SideSlot::Omitted(_))
     }
 }
 
@@ -68,8 +68,8 @@ impl Slot<'_> {
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) name: &'a Name,
-    pub(crate) a: Slot<'a>,
-    pub(crate) b: Slot<'a>,
+    pub(crate) a: SideSlot<'a>,
+    pub(crate) b: SideSlot<'a>,
     /// The nodes that contain the name.
     pub(crate) nodes: [Option<Arc<Node>>; 2],
 }
@@ -99,7 +99,7 @@ pub(crate) fn walk(
     visit: &mut impl Visit,
 ) -> Result<(), ObjectError> {
     let root = |entry: &Entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() });
-    let mut stack = vec![Frame::new(a.map(root), b.map(root))];
+    let mut stack = vec![DiffFrame::new(a.map(root), b.map(root))];
     while let Some(frame) = stack.last_mut() {
         let Some((pair, tree_a, tree_b)) = frame.next() else {
             stack.pop();
@@ -109,17 +109,17 @@ pub(crate) fn walk(
             continue;
         };
         let equal = match (&pair.a, &pair.b) {
-            (Slot::Entry(a), Slot::Entry(b)) => **a == **b,
+            (SideSlot::Entry(a), SideSlot::Entry(b)) => **a == **b,
             _ => false,
         };
         if (equal && depth == Depth::Differences) || !visit.pair(&pair)? || tree_a.or(tree_b).is_none() {
             continue;
         }
         let below = if tree_a == tree_b && depth == Depth::Differences {
-            Frame::new(None, None)
+            DiffFrame::new(None, None)
         } else {
             let load = |tree: Option<Sealed>| tree.map(|tree| tree.load(objects)).transpose();
-            Frame::new(load(tree_a)?, load(tree_b)?)
+            DiffFrame::new(load(tree_a)?, load(tree_b)?)
         };
         stack.push(below);
     }
@@ -127,13 +127,13 @@ pub(crate) fn walk(
 }
 
 #[derive(Debug)]
-struct Frame {
-    a: Side,
-    b: Side,
+struct DiffFrame {
+    a: WalkSide,
+    b: WalkSide,
 }
 
 #[derive(Debug)]
-struct Side {
+struct WalkSide {
     node: Option<Arc<Node>>,
     entry: usize,
     omitted: usize,
@@ -159,10 +159,10 @@ impl Sealed {
     }
 }
 
-impl Frame {
-    fn new(a: Option<Arc<Node>>, b: Option<Arc<Node>>) -> Frame {
-        let side = |node| Side { node, entry: 0, omitted: 0 };
-        Frame { a: side(a), b: side(b) }
+impl DiffFrame {
+    fn new(a: Option<Arc<Node>>, b: Option<Arc<Node>>) -> DiffFrame {
+        let side = |node| WalkSide { node, entry: 0, omitted: 0 };
+        DiffFrame { a: side(a), b: side(b) }
     }
 
     fn next(&mut self) -> Option<Next<'_>> {
@@ -176,18 +176,18 @@ impl Frame {
         let a = if order.is_le() { self.a.take() } else { None };
         let b = if order.is_ge() { self.b.take() } else { None };
         let name = a.as_ref().or(b.as_ref())?.0;
-        let tree = |slot: &Slot<'_>| match &slot.entry()?.kind {
+        let tree = |slot: &SideSlot<'_>| match &slot.entry()?.kind {
             Kind::Dir { tree, merkle } => Some(Sealed { tree: *tree, merkle: *merkle }),
             _ => None,
         };
-        let a = a.map_or(Slot::Nothing, |(_, slot)| slot);
-        let b = b.map_or(Slot::Nothing, |(_, slot)| slot);
+        let a = a.map_or(SideSlot::Nothing, |(_, slot)| slot);
+        let b = b.map_or(SideSlot::Nothing, |(_, slot)| slot);
         let trees = (tree(&a), tree(&b));
         Some((Pair { name, a, b, nodes }, trees.0, trees.1))
     }
 }
 
-impl Side {
+impl WalkSide {
     fn peek(&self) -> Option<&Name> {
         let node = self.node.as_ref()?;
         let entry = node.entries.get(self.entry).map(|entry| &entry.name);
@@ -198,19 +198,19 @@ impl Side {
         }
     }
 
-    fn take(&mut self) -> Option<(&Name, Slot<'_>)> {
+    fn take(&mut self) -> Option<(&Name, SideSlot<'_>)> {
         let node = self.node.as_ref()?;
         let entry = node.entries.get(self.entry);
         let omitted = node.omitted.get(self.omitted);
         match (entry, omitted) {
             (Some(entry), omitted) if omitted.is_none_or(|omitted| entry.name < omitted.name) => {
-                let slot = Slot::Entry(EntryRef { node: node.clone(), at: self.entry });
+                let slot = SideSlot::Entry(EntryRef { node: node.clone(), at: self.entry });
                 self.entry += 1;
                 Some((&entry.name, slot))
             }
             (_, Some(omitted)) => {
                 self.omitted += 1;
-                Some((&omitted.name, Slot::Omitted(omitted)))
+                Some((&omitted.name, SideSlot::Omitted(omitted)))
             }
             (_, None) => None,
         }

@@ -3,14 +3,14 @@
 use std::os::fd::BorrowedFd;
 
 use super::paths::last_component;
-use super::shared::{Shared, Source};
-use super::{ExclusionConfig, FrozenRules, Has, Rules, RulesError, Verdict};
+use super::shared::{RuleSource, SharedRules};
+use super::{ExclusionConfig, ExclusionVerdict, FrozenRules, Has, Rules, RulesError};
 
 impl Rules {
     /// Check that a configuration is valid.
     pub fn check(config: &ExclusionConfig) -> Result<(), RulesError> {
-        let nothing = Source::Frozen(Box::<FrozenRules>::default());
-        Shared::new(config, false, nothing).map(drop)
+        let nothing = RuleSource::Frozen(Box::<FrozenRules>::default());
+        SharedRules::new(config, false, nothing).map(drop)
     }
 
     /// Whether all ignore files are set aside.
@@ -37,8 +37,8 @@ impl Rules {
             let beside = |name: &[u8]| there(&[above, name].concat());
             let whole = end < path.len();
             match rules.judge(here, name, whole || is_dir, &beside) {
-                Verdict::Take | Verdict::TakeAnyway => {}
-                Verdict::Leave(_) | Verdict::Search(_) => return false,
+                ExclusionVerdict::Take | ExclusionVerdict::TakeAnyway => {}
+                ExclusionVerdict::Leave(_) | ExclusionVerdict::Search(_) => return false,
             }
             if whole {
                 rules = rules.enter(self, here, dir, Has { gitignore: true, git: true }, false);
@@ -51,8 +51,8 @@ impl Rules {
     /// now.
     pub(crate) fn may_add(&self, has: Has) -> bool {
         match &self.shared.source {
-            Source::Live(_) => has.gitignore || has.git,
-            Source::Frozen(frozen) => !frozen.files.is_empty() || !frozen.repositories.is_empty(),
+            RuleSource::Live(_) => has.gitignore || has.git,
+            RuleSource::Frozen(frozen) => !frozen.files.is_empty() || !frozen.repositories.is_empty(),
         }
     }
 }

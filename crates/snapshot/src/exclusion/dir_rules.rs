@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use super::list::{List, Rule, Subject};
-use super::repository::{Place, Repository, Standing};
-use super::shared::Shared;
-use super::{Around, Verdict, artifacts};
+use super::ignore_file::{IgnoreRule, List, Subject};
+use super::repository::{Repository, Standing, WorktreeTop};
+use super::shared::SharedRules;
+use super::{Around, ExclusionVerdict, artifacts};
 use crate::hash::tagged;
 use crate::node::Reason;
 
 /// Rules in force in one directory.
 #[derive(Clone, Debug)]
 pub struct DirRules {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedRules>,
     pub(super) ignore: Option<Arc<Link>>,
     pub(super) repository: Option<Arc<Repository>>,
     pub(super) mode: Mode,
@@ -36,7 +36,7 @@ pub(super) enum Mode {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) list: List,
-    pub(super) place: Place,
+    pub(super) place: WorktreeTop,
     /// Displayed name of the file.
     pub(super) file: String,
     pub(super) outer: Option<Arc<Link>>,
@@ -53,7 +53,7 @@ impl Drop for Link {
 
 impl DirRules {
     /// The caller's own rules alone.
-    pub(super) fn start(shared: Arc<Shared>) -> DirRules {
+    pub(super) fn start(shared: Arc<SharedRules>) -> DirRules {
         let digest = shared.config_digest();
         DirRules { shared, ignore: None, repository: None, mode: Mode::Plain, digest }
     }
@@ -94,7 +94,7 @@ impl DirRules {
         rules
     }
 
-    pub(super) fn with_list(&mut self, text: &Arc<[u8]>, place: Place, file: String) {
+    pub(super) fn with_list(&mut self, text: &Arc<[u8]>, place: WorktreeTop, file: String) {
         let fold = self.repository.as_ref().is_some_and(|repository| repository.fold);
         let list = List::parse(Arc::clone(text), fold);
         self.mix(b"list", text);
@@ -108,56 +108,62 @@ impl DirRules {
     }
 
     /// Verdict on an entry. `path` is relative to the root, `name` its last component.
-    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
+    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> ExclusionVerdict {
         if self.is_trivial() {
-            return Verdict::Take;
+            return ExclusionVerdict::Take;
         }
         let words = &self.shared.words;
         if words.can_force() && words.forces(path) {
-            return Verdict::TakeAnyway;
+            return ExclusionVerdict::TakeAnyway;
         }
         if let Some(reason) = words.excludes(path, name) {
             return self.leave(reason, is_dir, false);
         }
         match &self.mode {
-            Mode::InGit => Verdict::Take,
+            Mode::InGit => ExclusionVerdict::Take,
             Mode::Searching(reason) => self.search(reason, path, is_dir),
             Mode::Plain if name == b".git" => self.judge_repository(path, name, is_dir, around),
             Mode::Plain => self.judge_plain(path, name, is_dir, around),
         }
     }
 
-    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
+    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> ExclusionVerdict {
         if let Some((link, rule)) = self.ignored(path, name, is_dir).filter(|_| self.shared.leaves_ignored())
         {
             let reason = Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() };
             return match self.standing(path, is_dir) {
                 // Capture more rather than less: the index might contain it.
-                Standing::Tracked | Standing::Undecided => Verdict::TakeAnyway,
-                Standing::HoldsTracked => Verdict::Search(reason),
+                Standing::Tracked | Standing::Undecided => ExclusionVerdict::TakeAnyway,
+                Standing::HoldsTracked => ExclusionVerdict::Search(reason),
                 Standing::Unknown => self.leave(reason, is_dir, false),
             };
         }
         if !is_dir {
-            return Verdict::Take;
+            return ExclusionVerdict::Take;
         }
         let artifact = || self.shared.artifact_dir(path, name, around).map(Reason::Artifact);
         let Some(reason) = artifact().or_else(|| self.too_large(path, name, around)) else {
-            return Verdict::Take;
+            return ExclusionVerdict::Take;
         };
         let standing = self.standing(path, is_dir);
         match standing {
-            Standing::Tracked => Verdict::TakeAnyway,
+            Standing::Tracked => ExclusionVerdict::TakeAnyway,
             _ => self.leave(reason, is_dir, standing == Standing::HoldsTracked),
         }
     }
 
-    fn judge_repository(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> Verdict {
+    fn judge_repository(
+        &self,
+        path: &[u8],
+        name: &[u8],
+        is_dir: bool,
+        around: &dyn Around,
+    ) -> ExclusionVerdict {
         let limit = self.shared.config.max_repository.filter(|_| is_dir);
         let is_large = |limit: &u64| self.shared.is_large_folder(path, &|| around.is_larger(name, *limit));
         match limit.filter(is_large) {
             Some(limit) => self.leave(Reason::LargeRepository { limit }, is_dir, false),
-            None => Verdict::Take,
+            None => ExclusionVerdict::Take,
         }
     }
 
@@ -170,7 +176,7 @@ impl DirRules {
     }
 
     /// The rule that excludes `path`, if any.
-    pub(super) fn ignored(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<(&Link, &Rule)> {
+    pub(super) fn ignored(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<(&Link, &IgnoreRule)> {
         let mut next = Some(self.ignore.as_deref()?);
         // All lists of a chain belong to one repository.
         let fold = self.repository.as_ref().is_some_and(|repository| repository.fold);
@@ -185,22 +191,22 @@ impl DirRules {
     }
 
     /// Verdict inside an excluded directory.
-    fn search(&self, reason: &Reason, path: &[u8], is_dir: bool) -> Verdict {
+    fn search(&self, reason: &Reason, path: &[u8], is_dir: bool) -> ExclusionVerdict {
         // An entry that the caller excluded by name stays excluded even if git tracks it.
         let rescued =
             matches!(reason, Reason::Ignored { .. } | Reason::Artifact(_) | Reason::LargeFolder { .. });
         match if rescued { self.standing(path, is_dir) } else { Standing::Unknown } {
-            Standing::Tracked => Verdict::TakeAnyway,
-            Standing::HoldsTracked => Verdict::Search(reason.clone()),
+            Standing::Tracked => ExclusionVerdict::TakeAnyway,
+            Standing::HoldsTracked => ExclusionVerdict::Search(reason.clone()),
             Standing::Unknown | Standing::Undecided => self.leave(reason.clone(), is_dir, false),
         }
     }
 
-    fn leave(&self, reason: Reason, is_dir: bool, holds_tracked: bool) -> Verdict {
+    fn leave(&self, reason: Reason, is_dir: bool, holds_tracked: bool) -> ExclusionVerdict {
         if is_dir && (holds_tracked || self.shared.words.can_force()) {
-            return Verdict::Search(reason);
+            return ExclusionVerdict::Search(reason);
         }
-        Verdict::Leave(reason)
+        ExclusionVerdict::Leave(reason)
     }
 
     fn standing(&self, path: &[u8], is_dir: bool) -> Standing {

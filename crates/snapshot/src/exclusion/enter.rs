@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::dir_rules::{DirRules, Mode};
 use super::paths::last_component;
-use super::repository::Place;
-use super::shared::{Added, Shared, Source, shown};
-use super::{Has, Rules, above};
+use super::repository::WorktreeTop;
+use super::shared::{Added, RuleSource, SharedRules, shown};
+use super::{Has, Rules, parent_repository};
 
 impl Rules {
     /// Rules in force in the root, which is open as `dir`.
     pub fn root(&self, dir: BorrowedFd<'_>) -> Arc<DirRules> {
         let start = DirRules::start(Arc::clone(&self.shared));
-        if let Source::Live(live) = &self.shared.source
-            && above::is_inside_git(&live.root)
+        if let RuleSource::Live(live) = &self.shared.source
+            && parent_repository::is_inside_git(&live.root)
         {
             live.record().inside_git = true;
             return Arc::new(start.with_mode(Mode::InGit));
@@ -24,23 +24,23 @@ impl Rules {
 }
 
 /// Rules of the root from frozen rules, without reading the disk.
-pub(super) fn frozen_root(shared: &Arc<Shared>, added: Added) -> Arc<DirRules> {
+pub(super) fn frozen_root(shared: &Arc<SharedRules>, added: Added) -> Arc<DirRules> {
     root_rules(shared, &DirRules::start(Arc::clone(shared)), added)
 }
 
-fn root_rules(shared: &Arc<Shared>, start: &DirRules, added: Added) -> Arc<DirRules> {
+fn root_rules(shared: &Arc<SharedRules>, start: &DirRules, added: Added) -> Arc<DirRules> {
     let mut rules = start.clone();
     let wanted = shared.ignore_in_force() || shared.artifacts;
     match &shared.source {
-        Source::Frozen(frozen) if frozen.inside_git => return Arc::new(start.with_mode(Mode::InGit)),
+        RuleSource::Frozen(frozen) if frozen.inside_git => return Arc::new(start.with_mode(Mode::InGit)),
         _ if added.repository.is_some() || !wanted => {}
-        Source::Live(live) => {
+        RuleSource::Live(live) => {
             live.look_above(shared);
             if let Some(above) = &live.record().above {
                 rules = rules.with_above(above);
             }
         }
-        Source::Frozen(frozen) => {
+        RuleSource::Frozen(frozen) => {
             if let Some(above) = &frozen.above {
                 rules = rules.with_above(&above.thaw());
             }
@@ -112,10 +112,10 @@ impl DirRules {
             None => return None,
         };
         if let Some(text) = added.repository.and_then(|found| found.exclude) {
-            rules.with_list(&text, Place::below(path), shown(path, ".git/info/exclude"));
+            rules.with_list(&text, WorktreeTop::below(path), shown(path, ".git/info/exclude"));
         }
         if let Some(text) = added.ignore_file {
-            rules.with_list(&text, Place::below(path), shown(path, ".gitignore"));
+            rules.with_list(&text, WorktreeTop::below(path), shown(path, ".gitignore"));
         }
         Some(rules)
     }

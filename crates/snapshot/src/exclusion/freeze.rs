@@ -11,16 +11,16 @@ use super::enter::frozen_root;
 use super::frozen::{FrozenAbove, FrozenRepository, FrozenRules};
 use super::index::Tracked;
 use super::paths::{PathSet, last_component};
-use super::repository::Place;
-use super::shared::{Record, RepositoryRecord, Shared, Source};
-use super::{Around, Rules, Verdict};
+use super::repository::WorktreeTop;
+use super::shared::{RepositoryRecord, RuleRecord, RuleSource, SharedRules};
+use super::{Around, ExclusionVerdict, Rules};
 
 impl Rules {
     /// Freeze everything that was read and decided since these rules were made; call it after the scan.
     pub fn freeze(&self) -> FrozenRules {
         let live = match &self.shared.source {
-            Source::Frozen(frozen) => return FrozenRules::clone(frozen),
-            Source::Live(live) => live,
+            RuleSource::Frozen(frozen) => return FrozenRules::clone(frozen),
+            RuleSource::Live(live) => live,
         };
         let record = live.record();
         let mut frozen = draft(&self.shared, &record);
@@ -38,7 +38,7 @@ impl Rules {
 }
 
 /// Frozen rules without the tracked paths.
-fn draft(shared: &Shared, record: &Record) -> FrozenRules {
+fn draft(shared: &SharedRules, record: &RuleRecord) -> FrozenRules {
     let repository = |found: &RepositoryRecord| FrozenRepository {
         fold: found.repository.fold,
         exclude: found.exclude.clone(),
@@ -66,12 +66,12 @@ fn draft(shared: &Shared, record: &Record) -> FrozenRules {
 
 /// Checks tracked paths against rules without tracked paths.
 struct Judge {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRules>,
 }
 
 impl Judge {
     /// `None` if no rule can exclude a tracked path.
-    fn new(shared: &Shared, draft: &FrozenRules) -> Option<Judge> {
+    fn new(shared: &SharedRules, draft: &FrozenRules) -> Option<Judge> {
         let above =
             draft.above.iter().any(|above| !above.files.is_empty() || above.repository.exclude.is_some());
         let excludes = draft.repositories.values().any(|repository| repository.exclude.is_some());
@@ -80,7 +80,7 @@ impl Judge {
         }
         // Without the decisions on artifacts every name may be one: too many paths are kept rather than too few.
         let rules = FrozenRules { artifacts: BTreeMap::new(), large: BTreeMap::new(), ..draft.clone() };
-        let source = Source::Frozen(Box::new(rules));
+        let source = RuleSource::Frozen(Box::new(rules));
         Some(Judge { shared: Arc::new(shared.with_source(shared.set_aside, source)) })
     }
 
@@ -92,7 +92,7 @@ impl Judge {
         }
         let place = from.repository.place();
         let among = |set: &PathSet, is_dir| {
-            let mut walk = Walk::new(&self.shared);
+            let mut walk = FreezeWalk::new(&self.shared);
             PathSet::from_sorted(set.iter().filter(|path| {
                 below_root(place, top, path).is_some_and(|path| walk.leaves_out(&path, is_dir))
             }))
@@ -102,16 +102,16 @@ impl Judge {
 }
 
 /// Convert a path relative to the repository's top into one relative to the root.
-fn below_root(place: &Place, top: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+fn below_root(place: &WorktreeTop, top: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     match place {
-        Place::Above(prefix) => path.strip_prefix(&**prefix).map(<[u8]>::to_vec),
-        Place::Below(0) => Some(path.to_vec()),
-        Place::Below(_) => Some([top, b"/", path].concat()),
+        WorktreeTop::Above(prefix) => path.strip_prefix(&**prefix).map(<[u8]>::to_vec),
+        WorktreeTop::Below(0) => Some(path.to_vec()),
+        WorktreeTop::Below(_) => Some([top, b"/", path].concat()),
     }
 }
 
 /// Walks paths in their order, keeping the rules of the directories on the way.
-struct Walk {
+struct FreezeWalk {
     root: Arc<DirRules>,
     /// Directories from the outermost on: the length of the path, and the rules in it unless it is excluded.
     dirs: Vec<(usize, Option<Arc<DirRules>>)>,
@@ -119,13 +119,13 @@ struct Walk {
     at: Vec<u8>,
 }
 
-impl Walk {
-    fn new(shared: &Arc<Shared>) -> Walk {
+impl FreezeWalk {
+    fn new(shared: &Arc<SharedRules>) -> FreezeWalk {
         let added = match &shared.source {
-            Source::Frozen(frozen) => frozen.look(b""),
-            Source::Live(_) => super::shared::Added::default(),
+            RuleSource::Frozen(frozen) => frozen.look(b""),
+            RuleSource::Live(_) => super::shared::Added::default(),
         };
-        Walk { root: frozen_root(shared, added), dirs: Vec::new(), at: Vec::new() }
+        FreezeWalk { root: frozen_root(shared, added), dirs: Vec::new(), at: Vec::new() }
     }
 
     fn leaves_out(&mut self, path: &[u8], is_dir: bool) -> bool {
@@ -159,7 +159,7 @@ fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
     if leaves_out(outer, path, true) {
         return None;
     }
-    let Source::Frozen(frozen) = &outer.shared.source else { return None };
+    let RuleSource::Frozen(frozen) = &outer.shared.source else { return None };
     Some(outer.enter_with(path, false, || frozen.look(path)))
 }
 
@@ -186,7 +186,7 @@ impl Around for Anything {
 
 fn leaves_out(rules: &DirRules, path: &[u8], is_dir: bool) -> bool {
     let verdict = rules.judge(path, last_component(path), is_dir, &Anything);
-    matches!(verdict, Verdict::Leave(_) | Verdict::Search(_))
+    matches!(verdict, ExclusionVerdict::Leave(_) | ExclusionVerdict::Search(_))
 }
 
 fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {

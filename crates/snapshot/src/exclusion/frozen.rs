@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::config::{ExclusionConfig, LargePacks};
 use super::index::Tracked;
 use super::paths::{PathSet, relative};
-use super::repository::{Place, Repository};
+use super::repository::{Repository, WorktreeTop};
 use super::shared::{Above, Added, RepositoryRecord};
 use crate::bytes::{Malformed, Reader, Writer};
 
@@ -78,7 +78,7 @@ impl FrozenRules {
     }
 
     pub(super) fn look(&self, path: &[u8]) -> Added {
-        let repository = self.repositories.get(path).map(|found| found.thaw(Place::below(path)));
+        let repository = self.repositories.get(path).map(|found| found.thaw(WorktreeTop::below(path)));
         Added { repository, ignore_file: self.files.get(path).cloned() }
     }
 
@@ -133,7 +133,7 @@ impl FrozenRules {
 }
 
 impl FrozenRepository {
-    fn thaw(&self, place: Place) -> RepositoryRecord {
+    fn thaw(&self, place: WorktreeTop) -> RepositoryRecord {
         let repository = Repository::known(place, self.fold, self.tracked.clone());
         RepositoryRecord { repository: Arc::new(repository), exclude: self.exclude.clone() }
     }
@@ -164,7 +164,7 @@ impl FrozenRepository {
 
 impl FrozenAbove {
     pub(super) fn thaw(&self) -> Above {
-        let repository = self.repository.thaw(Place::Above(self.prefix.clone()));
+        let repository = self.repository.thaw(WorktreeTop::Above(self.prefix.clone()));
         Above { prefix: self.prefix.clone(), repository, files: self.files.clone() }
     }
 

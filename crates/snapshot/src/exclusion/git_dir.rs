@@ -24,7 +24,7 @@ pub(super) struct GitDir {
 
 /// Result of looking for a repository at `.git`.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum GitEntry {
     /// Not a repository.
     Nothing,
     Repository(GitDir),
@@ -34,21 +34,21 @@ pub(super) enum Found {
 
 /// The settings of a repository's configuration that matter here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub(super) struct GitSettings {
     pub(super) ignore_case: bool,
     pub(super) id_len: usize,
 }
 
 /// Look for a repository at `.git` in a directory.
-pub(super) fn find(dir: BorrowedFd<'_>) -> Found {
+pub(super) fn find(dir: BorrowedFd<'_>) -> GitEntry {
     match open_at_dot_git(dir) {
         Ok(Some(found)) => match found.is_repository() {
-            Ok(true) => Found::Repository(found),
-            Ok(false) => Found::Nothing,
-            Err(error) => Found::Unreadable(error),
+            Ok(true) => GitEntry::Repository(found),
+            Ok(false) => GitEntry::Nothing,
+            Err(error) => GitEntry::Unreadable(error),
         },
-        Ok(None) => Found::Nothing,
-        Err(error) => Found::Unreadable(error),
+        Ok(None) => GitEntry::Nothing,
+        Err(error) => GitEntry::Unreadable(error),
     }
 }
 
@@ -107,8 +107,8 @@ impl GitDir {
         read(self.own.as_fd(), b"index", LARGEST_INDEX)
     }
 
-    pub(super) fn settings(&self) -> io::Result<Settings> {
-        let mut settings = Settings { ignore_case: false, id_len: 20 };
+    pub(super) fn settings(&self) -> io::Result<GitSettings> {
+        let mut settings = GitSettings { ignore_case: false, id_len: 20 };
         if let Some(text) = read(self.common(), b"config", SMALL)? {
             super::git_config::settings(&text, |section, key, value| match (section, key) {
                 (b"core", b"ignorecase") => settings.ignore_case = super::git_config::is_true(value),

@@ -3,14 +3,14 @@
 //! A leading `**/` is allowed and has no effect; with any other `/` a glob cannot match a name. Matching is by bytes,
 //! not characters, and case-sensitive.
 
-use super::wildmatch::{Class, Program};
+use super::wildmatch::{Class, CompiledPattern};
 
 /// Maximum number of alternatives: nested braces multiply.
 const MOST_ALTERNATIVES: usize = 1024;
 
 /// A compiled glob.
 #[derive(Debug)]
-pub(super) struct Glob(Vec<Program>);
+pub(super) struct Glob(Vec<CompiledPattern>);
 
 impl Glob {
     /// Parse a glob; the error says what is wrong with it.
@@ -83,8 +83,8 @@ fn first_braces(glob: &[u8]) -> Result<Option<Braces>, &'static str> {
     if opened.is_empty() { Ok(None) } else { Err("its braces are not closed") }
 }
 
-fn compile(glob: &[u8]) -> Result<Program, &'static str> {
-    let mut program = Program::default();
+fn compile(glob: &[u8]) -> Result<CompiledPattern, &'static str> {
+    let mut program = CompiledPattern::default();
     let mut at = 0;
     while let Some(&byte) = glob.get(at) {
         at += 1;

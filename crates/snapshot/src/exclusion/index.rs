@@ -37,7 +37,7 @@ pub(super) fn parse(bytes: &[u8], id_len: usize, fold: bool) -> Result<Tracked, 
     // Prefix compression can inflate a small forged file; real ones stay far below this limit.
     let mut room = bytes.len().saturating_mul(8);
     for number in 0..count {
-        let entry = Entry::parse(&mut from, id_len, version)?;
+        let entry = IndexedPath::parse(&mut from, id_len, version)?;
         let path = entry.path(&mut from, version, &last)?;
         check_path(&path)?;
         room = room.checked_sub(path.len()).ok_or("its paths are too long")?;
@@ -65,7 +65,7 @@ impl Tracked {
     }
 }
 
-struct Entry {
+struct IndexedPath {
     /// Offset of the entry: it is padded to a multiple of eight from there.
     start: usize,
     mode: u32,
@@ -73,8 +73,8 @@ struct Entry {
     length: usize,
 }
 
-impl Entry {
-    fn parse(from: &mut Cursor<'_>, id_len: usize, version: u32) -> Result<Entry, &'static str> {
+impl IndexedPath {
+    fn parse(from: &mut Cursor<'_>, id_len: usize, version: u32) -> Result<IndexedPath, &'static str> {
         let start = from.at;
         // ctime, mtime, device and inode.
         from.take(24)?;
@@ -91,7 +91,7 @@ impl Entry {
             }
             from.short()?;
         }
-        Ok(Entry { start, mode, stage: flags >> 12 & 3, length: usize::from(flags & LENGTH) })
+        Ok(IndexedPath { start, mode, stage: flags >> 12 & 3, length: usize::from(flags & LENGTH) })
     }
 
     fn path(&self, from: &mut Cursor<'_>, version: u32, last: &[u8]) -> Result<Vec<u8>, &'static str> {

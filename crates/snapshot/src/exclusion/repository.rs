@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::git_dir::{GitDir, Settings};
+use super::git_dir::{GitDir, GitSettings};
 use super::index::{self, Tracked};
 
 /// Maximum number of repositories that keep a folder open.
@@ -16,7 +16,7 @@ const MOST_OPEN: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Repository {
-    place: Place,
+    place: WorktreeTop,
     pub(super) fold: bool,
     tracked: OnceLock<Result<Tracked, String>>,
     unread: Mutex<Option<Unread>>,
@@ -24,24 +24,24 @@ pub(super) struct Repository {
 
 /// Position of the repository's top relative to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WorktreeTop {
     /// Above the root; the root's path relative to the top, ending with a slash.
     Above(Box<[u8]>),
     /// At or below the root; the length of the path to it, including the slash after it.
     Below(usize),
 }
 
-impl Place {
+impl WorktreeTop {
     /// Position of a directory at `path` below the root.
-    pub(super) fn below(path: &[u8]) -> Place {
-        Place::Below(if path.is_empty() { 0 } else { path.len() + 1 })
+    pub(super) fn below(path: &[u8]) -> WorktreeTop {
+        WorktreeTop::Below(if path.is_empty() { 0 } else { path.len() + 1 })
     }
 
     /// Convert a path relative to the root into one relative to the top.
     pub(super) fn seen<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         match self {
-            Place::Above(start) => Cow::Owned([start, path].concat()),
-            Place::Below(skip) => Cow::Borrowed(path.get(*skip..).unwrap_or_default()),
+            WorktreeTop::Above(start) => Cow::Owned([start, path].concat()),
+            WorktreeTop::Below(skip) => Cow::Borrowed(path.get(*skip..).unwrap_or_default()),
         }
     }
 }
@@ -50,14 +50,14 @@ impl Place {
 struct Unread {
     dir: GitDir,
     id_len: usize,
-    _slot: Slot,
+    _slot: OpenFolder,
 }
 
 /// Reservation of one of the open folders.
 #[derive(Debug)]
-struct Slot(Arc<AtomicUsize>);
+struct OpenFolder(Arc<AtomicUsize>);
 
-impl Drop for Slot {
+impl Drop for OpenFolder {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -77,9 +77,14 @@ pub(super) enum Standing {
 }
 
 impl Repository {
-    pub(super) fn live(place: Place, dir: GitDir, settings: Settings, open: &Arc<AtomicUsize>) -> Repository {
+    pub(super) fn live(
+        place: WorktreeTop,
+        dir: GitDir,
+        settings: GitSettings,
+        open: &Arc<AtomicUsize>,
+    ) -> Repository {
         let before = open.fetch_add(1, Relaxed);
-        let unread = Unread { dir, id_len: settings.id_len, _slot: Slot(Arc::clone(open)) };
+        let unread = Unread { dir, id_len: settings.id_len, _slot: OpenFolder(Arc::clone(open)) };
         let repository = Repository {
             place,
             fold: settings.ignore_case,
@@ -92,11 +97,11 @@ impl Repository {
         repository
     }
 
-    pub(super) fn known(place: Place, fold: bool, tracked: Result<Tracked, String>) -> Repository {
+    pub(super) fn known(place: WorktreeTop, fold: bool, tracked: Result<Tracked, String>) -> Repository {
         Repository { place, fold, tracked: OnceLock::from(tracked), unread: Mutex::new(None) }
     }
 
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &WorktreeTop {
         &self.place
     }
 

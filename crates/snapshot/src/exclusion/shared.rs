@@ -9,41 +9,41 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::above;
+use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
-use super::git_dir::{self, Found, GitDir};
-use super::repository::{Place, Repository};
-use super::words::Words;
-use super::{Around, ExclusionConfig, Has, Note, RulesError, artifacts};
+use super::git_dir::{self, GitDir, GitEntry};
+use super::parent_repository;
+use super::repository::{Repository, WorktreeTop};
+use super::{Around, ExclusionConfig, ExclusionNote, Has, RulesError, artifacts};
 use crate::bytes::Writer;
 use crate::hash::tagged;
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedRules {
     pub(super) config: ExclusionConfig,
-    pub(super) words: Arc<Words>,
+    pub(super) words: Arc<CallerRules>,
     pub(super) artifacts: bool,
     /// Whether all ignore files are set aside.
     pub(super) set_aside: bool,
-    pub(super) source: Source,
+    pub(super) source: RuleSource,
 }
 
 #[derive(Debug)]
-pub(super) enum Source {
-    Live(Box<Live>),
+pub(super) enum RuleSource {
+    Live(Box<RootRules>),
     Frozen(Box<FrozenRules>),
 }
 
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct RootRules {
     pub(super) root: PathBuf,
     open: Arc<AtomicUsize>,
-    record: Mutex<Record>,
+    record: Mutex<RuleRecord>,
 }
 
 /// Record of what was read and decided.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct RuleRecord {
     /// Text of each `.gitignore`, by its directory.
     pub(super) files: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// Repositories at or below the root, by their top directory.
@@ -54,7 +54,7 @@ pub(super) struct Record {
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
     /// Decisions on whether ignored folders are too large, by path.
     pub(super) large: BTreeMap<Vec<u8>, bool>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<ExclusionNote>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,20 +80,20 @@ pub(super) struct Added {
     pub(super) ignore_file: Option<Arc<[u8]>>,
 }
 
-impl Shared {
+impl SharedRules {
     pub(super) fn new(
         config: &ExclusionConfig,
         set_aside: bool,
-        source: Source,
-    ) -> Result<Shared, RulesError> {
-        let words = Arc::new(Words::new(config)?);
-        Ok(Shared { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
+        source: RuleSource,
+    ) -> Result<SharedRules, RulesError> {
+        let words = Arc::new(CallerRules::new(config)?);
+        Ok(SharedRules { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
     }
 
     /// The same rules with another source.
-    pub(super) fn with_source(&self, set_aside: bool, source: Source) -> Shared {
+    pub(super) fn with_source(&self, set_aside: bool, source: RuleSource) -> SharedRules {
         let words = Arc::clone(&self.words);
-        Shared { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
+        SharedRules { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
     }
 
     /// Whether ignore files are read at all.
@@ -109,8 +109,8 @@ impl Shared {
     /// Whether the ignored folder at `path` is too large. The first decision holds, however the folder grows.
     pub(super) fn is_large_folder(&self, path: &[u8], measure: &dyn Fn() -> bool) -> bool {
         match &self.source {
-            Source::Frozen(frozen) => frozen.large.get(path).copied().unwrap_or_else(measure),
-            Source::Live(live) => {
+            RuleSource::Frozen(frozen) => frozen.large.get(path).copied().unwrap_or_else(measure),
+            RuleSource::Live(live) => {
                 let large = measure();
                 live.record().large.insert(path.to_vec(), large);
                 large
@@ -128,16 +128,16 @@ impl Shared {
     /// Rules that the directory at `path` adds.
     pub(super) fn look(&self, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
         match &self.source {
-            Source::Live(live) => live.look(self, path, dir, has),
-            Source::Frozen(frozen) => frozen.look(path),
+            RuleSource::Live(live) => live.look(self, path, dir, has),
+            RuleSource::Frozen(frozen) => frozen.look(path),
         }
     }
 
     /// Earlier decision that a directory is an artifact, if there is one.
     pub(super) fn decided_artifact(&self, path: &[u8]) -> Option<String> {
         match &self.source {
-            Source::Live(live) => live.record().artifacts.get(path).cloned().flatten(),
-            Source::Frozen(frozen) => frozen.artifacts.get(path).cloned().flatten(),
+            RuleSource::Live(live) => live.record().artifacts.get(path).cloned().flatten(),
+            RuleSource::Frozen(frozen) => frozen.artifacts.get(path).cloned().flatten(),
         }
     }
 
@@ -150,11 +150,11 @@ impl Shared {
         match &self.source {
             // A cache tag added to a directory later hides nothing: without an artifact's name the directory is
             // captured.
-            Source::Frozen(frozen) => match frozen.artifacts.get(path) {
+            RuleSource::Frozen(frozen) => match frozen.artifacts.get(path) {
                 Some(decided) => decided.clone(),
                 None => artifacts::directory(name, around).map(str::to_owned),
             },
-            Source::Live(live) => {
+            RuleSource::Live(live) => {
                 let what = artifacts::directory(name, around).or_else(|| artifacts::tagged(name, around));
                 let what = what.map(str::to_owned);
                 if what.is_some() || artifacts::is_candidate(name) {
@@ -166,20 +166,20 @@ impl Shared {
     }
 }
 
-impl Live {
-    pub(super) fn new(root: PathBuf) -> Live {
-        Live { root, open: Arc::default(), record: Mutex::default() }
+impl RootRules {
+    pub(super) fn new(root: PathBuf) -> RootRules {
+        RootRules { root, open: Arc::default(), record: Mutex::default() }
     }
 
-    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn record(&self) -> MutexGuard<'_, RuleRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, shared: &Shared, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
+    fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
         // Without ignore rules, a repository matters only for its tracked paths among artifacts.
         let wanted = shared.ignore_in_force() || shared.artifacts;
         let repository = if has.git && wanted {
-            let repository = self.repository(shared, dir, Place::below(path), &shown(path, ".git"));
+            let repository = self.repository(shared, dir, WorktreeTop::below(path), &shown(path, ".git"));
             if let Some(repository) = &repository {
                 self.record().repositories.insert(path.to_vec(), repository.clone());
             }
@@ -202,9 +202,9 @@ impl Live {
     /// The repository whose top is `dir`, if it is one; `name` is the displayed name of its `.git`.
     pub(super) fn repository(
         &self,
-        shared: &Shared,
+        shared: &SharedRules,
         dir: BorrowedFd<'_>,
-        place: Place,
+        place: WorktreeTop,
         name: &str,
     ) -> Option<RepositoryRecord> {
         let unknown = |why: &std::io::Error| {
@@ -213,9 +213,9 @@ impl Live {
             Some(RepositoryRecord { repository: Arc::new(repository), exclude: None })
         };
         let git = match git_dir::find(dir) {
-            Found::Nothing => return None,
-            Found::Repository(git) => git,
-            Found::Unreadable(error) => return unknown(&error),
+            GitEntry::Nothing => return None,
+            GitEntry::Repository(git) => git,
+            GitEntry::Unreadable(error) => return unknown(&error),
         };
         let settings = match git.settings() {
             Ok(settings) => settings,
@@ -247,15 +247,17 @@ impl Live {
         match read {
             Ok(text) => text.map(Arc::from),
             Err(error) => {
-                self.record().notes.push(Note::IgnoreFileNotRead { file: name(), why: error.to_string() });
+                self.record()
+                    .notes
+                    .push(ExclusionNote::IgnoreFileNotRead { file: name(), why: error.to_string() });
                 None
             }
         }
     }
 
     /// Look for the repository that contains the root, when the root is not itself a top.
-    pub(super) fn look_above(&self, shared: &Shared) {
-        let above = above::find(self, shared);
+    pub(super) fn look_above(&self, shared: &SharedRules) {
+        let above = parent_repository::find(self, shared);
         self.record().above = above;
     }
 }

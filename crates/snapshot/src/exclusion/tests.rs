@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use super::{Around, DirRules, ExclusionConfig, Has, Rules, Verdict};
+use super::{Around, DirRules, ExclusionConfig, ExclusionVerdict, Has, Rules};
 use crate::node::Reason;
 
 /// Folder of one test: `tree` in it is the root.
@@ -71,11 +71,11 @@ impl Place {
         Rules::live(&self.config, &self.root()).unwrap()
     }
 
-    fn ask(&self, path: &str) -> Verdict {
+    fn ask(&self, path: &str) -> ExclusionVerdict {
         ask(&self.rules(), &self.root(), path)
     }
 
-    fn ask_below(&self, root: &str, path: &str) -> Verdict {
+    fn ask_below(&self, root: &str, path: &str) -> ExclusionVerdict {
         let root = self.root().join(root);
         ask(&Rules::live(&self.config, &root).unwrap(), &root, path)
     }
@@ -112,12 +112,12 @@ impl Around for OnDisk<'_> {
 }
 
 /// Verdict on a path, or on the excluded directory on the way to it.
-fn ask(rules: &Rules, root: &Path, path: &str) -> Verdict {
+fn ask(rules: &Rules, root: &Path, path: &str) -> ExclusionVerdict {
     go(rules, root, path).0
 }
 
 /// Verdict on a path, and the rules in its directory.
-fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
+fn go(rules: &Rules, root: &Path, path: &str) -> (ExclusionVerdict, Arc<DirRules>) {
     let mut here = rules.root(File::open(root).unwrap().as_fd());
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     for end in ends {
@@ -125,10 +125,10 @@ fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
         let is_dir = fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_dir());
         let name = at.file_name().unwrap().as_encoded_bytes();
         let verdict = here.judge(&path.as_bytes()[..end], name, is_dir, &OnDisk(at.parent().unwrap()));
-        if end == path.len() || matches!(verdict, Verdict::Leave(_)) {
+        if end == path.len() || matches!(verdict, ExclusionVerdict::Leave(_)) {
             return (verdict, here);
         }
-        let searching = matches!(verdict, Verdict::Search(_));
+        let searching = matches!(verdict, ExclusionVerdict::Search(_));
         let exists = |name: &str| fs::symlink_metadata(at.join(name)).is_ok();
         let has = Has { gitignore: exists(".gitignore"), git: exists(".git") };
         here = here.enter(rules, &path.as_bytes()[..end], File::open(&at).unwrap().as_fd(), has, searching);
@@ -136,6 +136,6 @@ fn go(rules: &Rules, root: &Path, path: &str) -> (Verdict, Arc<DirRules>) {
     unreachable!("a path has an end")
 }
 
-fn ignored(rule: &str, file: &str) -> Verdict {
-    Verdict::Leave(Reason::Ignored { rule: rule.into(), file: file.into() })
+fn ignored(rule: &str, file: &str) -> ExclusionVerdict {
+    ExclusionVerdict::Leave(Reason::Ignored { rule: rule.into(), file: file.into() })
 }

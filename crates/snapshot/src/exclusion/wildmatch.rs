@@ -8,7 +8,7 @@
 
 /// A compiled pattern.
 #[derive(Debug, Default)]
-pub(super) struct Program {
+pub(super) struct CompiledPattern {
     ops: Vec<Op>,
     classes: Vec<Class>,
     /// Literal bytes at the pattern's start and end: most texts are rejected by them alone.
@@ -57,10 +57,10 @@ impl Class {
 /// Maximum number of state words kept on the stack.
 const ON_STACK: usize = 4;
 
-impl Program {
+impl CompiledPattern {
     /// Compile git's syntax; `None` if the pattern can match nothing.
-    pub(super) fn git(pattern: &[u8], fold: bool) -> Option<Program> {
-        let mut program = Program { fold, ..Program::default() };
+    pub(super) fn git(pattern: &[u8], fold: bool) -> Option<CompiledPattern> {
+        let mut program = CompiledPattern { fold, ..CompiledPattern::default() };
         let mut at = 0;
         while let Some(&byte) = pattern.get(at) {
             at = match byte {

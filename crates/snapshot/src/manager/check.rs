@@ -7,19 +7,19 @@ use super::sessions::sessions;
 use super::upkeep::{caches, each_object};
 use super::{SnapshotError, SnapshotManager};
 use crate::hash::TreeId;
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::Kind;
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::session::Record;
+use crate::session::SnapshotList;
 use crate::state::Objects;
-use crate::store::{Key, Store, Verified};
+use crate::store::{ObjectKey, Store, StoreVerified};
 
 /// Result of a full check.
 #[derive(Clone, Debug)]
 pub struct VerifyReport {
     /// Result for the store's files and objects.
-    pub store: Verified,
+    pub store: StoreVerified,
     /// Problems with the session's record and manifests, and the trees they name.
     pub snapshots: Vec<SnapshotProblem>,
     pub caches: Vec<CacheProblem>,
@@ -130,19 +130,19 @@ impl SnapshotManager {
 
     /// Paths of a snapshot that cannot be restored, because an object is missing or among the `damaged` ones found by a
     /// check of the store. A directory stands for everything in it.
-    pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<Key>) -> Result<Vec<PathBuf>, SnapshotError> {
+    pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<ObjectKey>) -> Result<Vec<PathBuf>, SnapshotError> {
         let sheet = self.session.sheet(&self.recorded()?, id)?;
         let objects = StoreObjects::new(&self.store);
         let mut lost = Vec::new();
         let roots = sheet.state.roots.iter();
         let mut waiting: Vec<_> =
             roots.filter_map(|root| Some((root.path.clone(), root.content.entry()?.clone()))).collect();
-        let is_lost = |key: Key| -> Result<bool, SnapshotError> {
+        let is_lost = |key: ObjectKey| -> Result<bool, SnapshotError> {
             Ok(damaged.contains(&key) || !self.store.contains(key)?)
         };
         while let Some((path, entry)) = waiting.pop() {
             match entry.kind {
-                Kind::File { hash, .. } if is_lost(Key::from(hash))? => lost.push(path),
+                Kind::File { hash, .. } if is_lost(ObjectKey::from(hash))? => lost.push(path),
                 Kind::Dir { tree, .. } => {
                     match objects.node(tree) {
                         Ok(node) => waiting.extend(node.entries.iter().map(|entry| {
@@ -166,7 +166,7 @@ impl SnapshotManager {
             Vec::new()
         });
         for hash in kept {
-            match self.store.contains(Key::from(hash)) {
+            match self.store.contains(ObjectKey::from(hash)) {
                 Ok(true) => {}
                 Ok(false) => {
                     report(format!("content {hash}, displaced by a restore, is not in the store"));
@@ -178,7 +178,7 @@ impl SnapshotManager {
 
     fn verify_snapshots(
         &self,
-        record: &Record,
+        record: &SnapshotList,
         good: &mut HashSet<TreeId>,
         problems: &mut Vec<SnapshotProblem>,
     ) {
@@ -217,13 +217,13 @@ impl SnapshotManager {
     /// names.
     fn verify_trees(
         &self,
-        sheet: &Sheet,
+        sheet: &ManifestBody,
         objects: &dyn Objects,
         good: &mut HashSet<TreeId>,
         report: &mut impl FnMut(String),
     ) {
         for hash in sheet.rules.iter().flatten() {
-            if let Err(error) = self.store.read(Key::rules(*hash)) {
+            if let Err(error) = self.store.read(ObjectKey::rules(*hash)) {
                 report(error.to_string());
             }
         }
@@ -264,7 +264,7 @@ impl SnapshotManager {
             report(format!("the digest of directory {tree} does not match its parent"));
         }
         for hash in contents {
-            match self.store.contains(Key::from(hash)) {
+            match self.store.contains(ObjectKey::from(hash)) {
                 Ok(true) => {}
                 Ok(false) => report(format!("content {hash} is not in the store")),
                 Err(error) => report(error.to_string()),

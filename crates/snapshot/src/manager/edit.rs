@@ -17,9 +17,9 @@ use crate::node::{Entry, Kind, Node, Time, tree_id};
 use crate::objects::StoreObjects;
 use crate::paths;
 use crate::restore::Selection;
-use crate::scan::Counts;
+use crate::scan::ScanCounts;
 use crate::state::{ObjectError, Objects, SnapshotState};
-use crate::store::{Appender, Key, LARGE, StoreError, WriteOptions};
+use crate::store::{Appender, LARGE, ObjectKey, StoreError, WriteOptions};
 
 /// New content of a file.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl SnapshotManager {
             chosen.push(path);
         }
         for (tree, bytes) in trees.needed(&state) {
-            appender.put(Key::from(tree), &bytes)?;
+            appender.put(ObjectKey::from(tree), &bytes)?;
         }
         appender.finish()?;
         let published = writer.publish()?;
@@ -110,7 +110,7 @@ impl SnapshotManager {
                 state,
                 rules,
                 coverage,
-                counts: Counts::default(),
+                counts: ScanCounts::default(),
                 deferred: HashSet::new(),
                 published,
             },
@@ -128,7 +128,7 @@ pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<New, Sn
     let size = bytes.len() as u64;
     if size < LARGE && HashKind::of(size) != HashKind::Chunked {
         let hash = content_hash(bytes);
-        appender.put(Key::from(hash), bytes)?;
+        appender.put(ObjectKey::from(hash), bytes)?;
         return Ok(New { hash, size });
     }
     let file = in_memory(bytes).map_err(|source| StoreError::Source(source.into()))?;

@@ -13,12 +13,12 @@ use super::{SnapshotError, SnapshotManager, sessions};
 use crate::coverage::Coverage;
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
-use crate::manifest::Sheet;
+use crate::manifest::ManifestBody;
 use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
 use crate::objects::StoreObjects;
 use crate::session::Session;
 use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
-use crate::store::{Key, Store, WriteOptions};
+use crate::store::{ObjectKey, Store, WriteOptions};
 
 /// Result of purging a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl SnapshotManager {
             rewritten.extend(purge.sheet(sheet, &mut made)?.map(|sheet| (at, sheet)));
         }
         for (tree, bytes) in made {
-            appender.put(Key::from(tree), &bytes)?;
+            appender.put(ObjectKey::from(tree), &bytes)?;
         }
         appender.finish()?;
         let published = writer.publish()?;
@@ -86,9 +86,9 @@ impl Purge<'_> {
     /// The snapshot without the path; `None` if it does not have it.
     fn sheet(
         &mut self,
-        mut sheet: Sheet,
+        mut sheet: ManifestBody,
         made: &mut HashMap<TreeId, Vec<u8>>,
-    ) -> Result<Option<Sheet>, SnapshotError> {
+    ) -> Result<Option<ManifestBody>, SnapshotError> {
         let path = self.path;
         let roots = sheet.state.roots.iter_mut().filter(|root| path.starts_with(&root.path));
         let Some(root) = roots.max_by_key(|root| root.path.components().count()) else { return Ok(None) };

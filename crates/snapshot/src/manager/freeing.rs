@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::SnapshotError;
-use super::upkeep::{Live, each_object, live};
+use super::upkeep::{LiveObjects, each_object, live};
 use crate::hash::ContentHash;
 use crate::manifest::SnapshotId;
 use crate::objects::StoreObjects;
 use crate::session::Session;
-use crate::store::{Key, Store};
+use crate::store::{ObjectKey, Store};
 
 /// A session to remove, or some of its snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotE
     marked.others.extend(chunks);
     let mut needed = 0u64;
     for tree in &marked.trees {
-        needed += store.stored_size(Key::from(*tree))?;
+        needed += store.stored_size(ObjectKey::from(*tree))?;
     }
     for key in &marked.others {
         needed += store.stored_size(*key)?;
@@ -69,28 +69,30 @@ pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotE
 }
 
 /// Mark what a candidate needs; returns the bytes newly marked.
-fn add(store: &Store, candidate: &Candidate, marked: &mut Live) -> Result<u64, SnapshotError> {
+fn add(store: &Store, candidate: &Candidate, marked: &mut LiveObjects) -> Result<u64, SnapshotError> {
     let session = Session::new(&candidate.dir);
     // Objects of a damaged record or manifest are not known to be freed.
     let Ok(Some(record)) = session.record() else { return Ok(0) };
-    let mut new: Vec<Key> = Vec::new();
+    let mut new: Vec<ObjectKey> = Vec::new();
     let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
     for id in there.map(crate::session::Recorded::snapshot) {
         if !candidate.has(&candidate.dir, Some(&id)) {
             continue;
         }
         let Ok(sheet) = session.sheet(&record, &id) else { continue };
-        let (mut trees, mut others) =
-            (Vec::new(), sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)).collect::<Vec<_>>());
-        let content = |hash: ContentHash| others.push(Key::from(hash));
+        let (mut trees, mut others) = (
+            Vec::new(),
+            sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)).collect::<Vec<_>>(),
+        );
+        let content = |hash: ContentHash| others.push(ObjectKey::from(hash));
         each_object(&sheet.state, &StoreObjects::new(store), &mut marked.trees, content, |tree, _| {
-            trees.push(Key::from(tree));
+            trees.push(ObjectKey::from(tree));
         })?;
         new.append(&mut trees);
         new.extend(others.into_iter().filter(|key| marked.others.insert(*key)));
     }
     if candidate.snapshots.is_none() {
-        let kept = session.kept()?.into_iter().map(Key::from);
+        let kept = session.kept()?.into_iter().map(ObjectKey::from);
         new.extend(kept.filter(|key| marked.others.insert(*key)));
     }
     let mut bytes = 0u64;

@@ -8,7 +8,7 @@ use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessi
 use crate::exclusion::{ExclusionConfig, Rules};
 use crate::node::Time;
 use crate::read;
-use crate::session::{Held, Record, Session, SessionError};
+use crate::session::{Held, Session, SessionError, SnapshotList};
 use crate::state::Observer;
 use crate::store::Store;
 
@@ -76,7 +76,7 @@ impl SnapshotManager {
                 roots: record.roots.clone(),
             });
         }
-        let started = record.as_ref().map_or_else(read::now, Record::started);
+        let started = record.as_ref().map_or_else(read::now, SnapshotList::started);
         // Including roots added later.
         let known = record.filter(|record| roots.is_empty() || !record.snapshots.is_empty());
         let roots = known.map_or(roots, |record| record.roots);

@@ -9,14 +9,14 @@ use super::{SnapshotError, SnapshotManager};
 use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
-use crate::manifest::{Sheet, SnapshotId, is_plain};
+use crate::manifest::{ManifestBody, SnapshotId, is_plain};
 use crate::node::Node;
 use crate::objects::StoreObjects;
 use crate::restore::{
     Journal, JournalRecord, PreflightError, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest,
     Selection, apply, plan, preflight, sweep, sync, verify,
 };
-use crate::session::{Held, Record, Session, SessionError};
+use crate::session::{Held, Session, SessionError, SnapshotList};
 use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// Journal file in the folder of a session or project, present while a restore is not complete.
@@ -152,7 +152,7 @@ impl SnapshotManager {
     }
 
     /// Load a snapshot, checking that its directories are stored if that is in doubt.
-    fn read_through(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
+    fn read_through(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SnapshotError> {
         let sheet = self.whole(record, id)?;
         if !record.find(id).is_some_and(|recorded| recorded.durable) {
             let objects = StoreObjects::new(&self.store);
@@ -162,7 +162,7 @@ impl SnapshotManager {
     }
 
     /// Load the snapshot to restore. If it was not durable and directories are missing, a power loss took them.
-    fn target(&self, record: &Record, id: &SnapshotId) -> Result<Sheet, SnapshotError> {
+    fn target(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SnapshotError> {
         let durable = record.find(id).is_some_and(|recorded| recorded.durable);
         self.read_through(record, id).map_err(|error| match error {
             SnapshotError::Object(ObjectError::Missing { .. }) if !durable => {
@@ -174,7 +174,7 @@ impl SnapshotManager {
 
     /// States that tell which changes are by others. A forced restore needs only the restored snapshot: the others may
     /// be damaged.
-    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<Sheet>, SnapshotError> {
+    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<ManifestBody>, SnapshotError> {
         let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
         let record = self.recorded()?;
         ids.iter().map(|id| self.whole(&record, id)).collect()
@@ -204,8 +204,8 @@ impl SnapshotManager {
     pub(super) fn begin(
         &self,
         restore: RestoreId,
-        target: &Sheet,
-        safety: Sheet,
+        target: &ManifestBody,
+        safety: ManifestBody,
         selection: &Selection,
         options: &RestoreOptions,
         deferred: &HashSet<ContentHash>,
@@ -290,7 +290,7 @@ impl SnapshotManager {
     fn safety(
         &mut self,
         held: &Held,
-        target: &Sheet,
+        target: &ManifestBody,
         restore: RestoreId,
         selection: &Selection,
     ) -> Result<Safety, SnapshotError> {
@@ -313,7 +313,7 @@ impl SnapshotManager {
         // A snapshot that can no longer be read is skipped; the restore has to be completed all the same.
         let asked = wanted.keep_changed_since.iter().filter(|_| !wanted.force);
         let since = asked.map(|text| SnapshotId::from_text(text)).filter(|id| self.can_compare(id));
-        let since: Vec<Sheet> = since.map(|id| self.whole(&record, &id)).collect::<Result<_, _>>()?;
+        let since: Vec<ManifestBody> = since.map(|id| self.whole(&record, &id)).collect::<Result<_, _>>()?;
         let since = states(&since);
         if wanted.roots != self.roots {
             let dir = self.session.dir().to_owned();
@@ -373,7 +373,7 @@ impl SnapshotManager {
 
 /// A safety snapshot, and the contents that it names but the store does not hold yet.
 struct Safety {
-    sheet: Sheet,
+    sheet: ManifestBody,
     deferred: HashSet<ContentHash>,
 }
 
@@ -386,7 +386,7 @@ fn look_ahead(plan: &RestorePlan) -> Result<(), SnapshotError> {
     }
 }
 
-fn states(sheets: &[Sheet]) -> Vec<&SnapshotState> {
+fn states(sheets: &[ManifestBody]) -> Vec<&SnapshotState> {
     sheets.iter().map(|sheet| &sheet.state).collect()
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::SnapshotError;
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, TreeId, content_hash};
-use crate::manifest::Sheet;
+use crate::manifest::ManifestBody;
 use crate::node::Kind;
 use crate::paths;
 use crate::session::{Session, SessionError};
@@ -36,7 +36,7 @@ pub(super) struct Sessions {
     /// Existing folders, by their real paths, sorted.
     pub(super) there: Vec<PathBuf>,
     /// Sessions whose folder is not reachable; their notes list what they need.
-    pub(super) away: Vec<Note>,
+    pub(super) away: Vec<ForeignSession>,
     /// Removed sessions: their notes and folders.
     pub(super) gone: Vec<(PathBuf, PathBuf)>,
     /// Redundant notes, of sessions that a listing of the home finds: written by earlier versions, or damaged.
@@ -51,7 +51,7 @@ pub(super) struct Sessions {
 
 /// Note of a session outside its store's home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct ForeignSession {
     format: u32,
     /// Id of the store; `store_dir` is where it was.
     store: String,
@@ -67,15 +67,15 @@ pub(super) struct Note {
     checksum: String,
 }
 
-impl Note {
+impl ForeignSession {
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let mut note = Note { checksum: String::new(), ..self.clone() };
+        let mut note = ForeignSession { checksum: String::new(), ..self.clone() };
         note.checksum = content_hash(&serde_json::to_vec(&note)?).hex();
         serde_json::to_vec(&note)
     }
 
     /// Add what a snapshot needs.
-    fn take(&mut self, sheet: &Sheet) {
+    fn take(&mut self, sheet: &ManifestBody) {
         self.rules.extend(sheet.rules.iter().flatten());
         for root in &sheet.state.roots {
             match root.content.entry().map(|entry| &entry.kind) {
@@ -97,8 +97,8 @@ impl Note {
 }
 
 /// Parsed file of the notes folder.
-enum Read {
-    Note(Box<Note>),
+enum NoteRead {
+    Note(Box<ForeignSession>),
     /// Note of an earlier version: a folder and its filesystem, no objects.
     Old {
         dir: PathBuf,
@@ -107,21 +107,21 @@ enum Read {
     Damaged,
 }
 
-fn read_note(bytes: &[u8]) -> Read {
-    let note: Option<Note> = serde_json::from_slice(bytes).ok();
+fn read_note(bytes: &[u8]) -> NoteRead {
+    let note: Option<ForeignSession> = serde_json::from_slice(bytes).ok();
     if let Some(note) = note.filter(|note| note.format == FORMAT)
         && note.encode().ok().as_deref() == Some(bytes)
     {
-        return Read::Note(Box::new(note));
+        return NoteRead::Note(Box::new(note));
     }
-    read_old(bytes).unwrap_or(Read::Damaged)
+    read_old(bytes).unwrap_or(NoteRead::Damaged)
 }
 
-fn read_old(bytes: &[u8]) -> Option<Read> {
+fn read_old(bytes: &[u8]) -> Option<NoteRead> {
     let (sum, text) = (bytes.get(..64)?, bytes.get(65..)?);
     let place = u64::from_str_radix(std::str::from_utf8(text.get(..16)?).ok()?, 16).ok()?;
     let dir = paths::from_bytes(text.get(17..)?).to_owned();
-    (content_hash(text).hex().as_bytes() == sum).then_some(Read::Old { dir, place })
+    (content_hash(text).hex().as_bytes() == sum).then_some(NoteRead::Old { dir, place })
 }
 
 fn notes_dir(store: &Store) -> PathBuf {
@@ -266,7 +266,7 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
 pub(super) fn note(
     store: &Store,
     session: &Session,
-    new: Option<&Sheet>,
+    new: Option<&ManifestBody>,
     sync: Sync,
 ) -> Result<(), SnapshotError> {
     let dir = session.dir().canonicalize().map_err(io_at(session.dir()))?;
@@ -278,7 +278,7 @@ pub(super) fn note(
     }
     // The session is held, so no other process writes its note.
     file::sweep_temps(&notes_dir(store), &name).map_err(io_at(&path))?;
-    let mut note = Note {
+    let mut note = ForeignSession {
         format: FORMAT,
         store: store.id()?.unwrap_or_default(),
         store_dir: home.store,
@@ -334,11 +334,11 @@ pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
         let is_listed = listed.iter().any(|listed| name == listed.as_str());
         match read_note(&bytes) {
             _ if is_listed => found.needless.push(path),
-            Read::Note(note) if !is_missing(&note.dir) => noted.push(note.dir),
-            Read::Note(note) if note.is_gone(&home, id.as_deref()) => found.gone.push((path, note.dir)),
-            Read::Note(note) => found.away.push(*note),
-            Read::Old { dir, place } => old.push(Old { path, dir, place }),
-            Read::Damaged => found.damaged.push(path),
+            NoteRead::Note(note) if !is_missing(&note.dir) => noted.push(note.dir),
+            NoteRead::Note(note) if note.is_gone(&home, id.as_deref()) => found.gone.push((path, note.dir)),
+            NoteRead::Note(note) => found.away.push(*note),
+            NoteRead::Old { dir, place } => old.push(Old { path, dir, place }),
+            NoteRead::Damaged => found.damaged.push(path),
         }
     }
     found.add_old(&home, old);
@@ -354,7 +354,7 @@ fn is_set_aside(name: &OsStr) -> bool {
     name.to_string_lossy().contains(crate::session::ASIDE)
 }
 
-impl Note {
+impl ForeignSession {
     /// Whether the session was removed and is not only unreachable: store and filesystem of the folder are where they
     /// were.
     fn is_gone(&self, home: &Home, id: Option<&str>) -> bool {

@@ -18,13 +18,13 @@ use super::{Limits, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, Captured, Gaps, RulesFrom, Shortage};
 use crate::file::Sync;
 use crate::hash::ContentHash;
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
 use crate::objects::StoreObjects;
 use crate::restore::Selection;
 use crate::session::Held;
 use crate::state::{Objects, RootContent};
-use crate::store::{Appender, Key, RESERVE, StoreError, WriteOptions};
+use crate::store::{Appender, ObjectKey, RESERVE, StoreError, WriteOptions};
 
 /// Bytes kept for the manifest, the record, the journal and the caller's own files.
 const RECORDS: u64 = 256 << 10;
@@ -44,7 +44,7 @@ impl SnapshotManager {
     /// Capture the current state of a snapshot's roots under its rules. If not all of it fits, only the selection.
     pub(super) fn capture_as(
         &mut self,
-        target: &Sheet,
+        target: &ManifestBody,
         selection: &Selection,
     ) -> Result<Captured, SnapshotError> {
         self.make_room_to_restore()?;
@@ -68,7 +68,7 @@ impl SnapshotManager {
 
     fn capture_again(
         &mut self,
-        target: &Sheet,
+        target: &ManifestBody,
         shortage: Option<Shortage<'_>>,
     ) -> Result<Captured, SnapshotError> {
         let frozen = self.frozen_rules(target)?;
@@ -101,7 +101,7 @@ impl SnapshotManager {
     ) -> Result<(), SnapshotError> {
         let mut missing = HashSet::new();
         for hash in deferred {
-            if !self.store.contains(Key::from(*hash))? {
+            if !self.store.contains(ObjectKey::from(*hash))? {
                 missing.insert(*hash);
             }
         }
@@ -149,19 +149,19 @@ impl SnapshotManager {
         };
         let objects = StoreObjects::new(&self.store);
         let node = objects.node(tree)?;
-        let mut frames = vec![Frame::new(&node, missing)];
+        let mut frames = vec![TreeFrame::new(&node, missing)];
         loop {
             let Some(frame) = frames.last_mut() else { return Ok(RootContent::Captured(root.clone())) };
             if let Some(Kind::Dir { tree, .. }) = frame.next() {
                 let node = objects.node(tree)?;
-                frames.push(Frame::new(&node, missing));
+                frames.push(TreeFrame::new(&node, missing));
                 continue;
             }
-            let Some(Frame { node, changed, .. }) = frames.pop() else { continue };
+            let Some(TreeFrame { node, changed, .. }) = frames.pop() else { continue };
             let bytes = node.encode();
             let kind = Kind::Dir { tree: tree_id(&bytes), merkle: node.merkle() };
             if changed {
-                appender.put(Key::from(tree_id(&bytes)), &bytes)?;
+                appender.put(ObjectKey::from(tree_id(&bytes)), &bytes)?;
             }
             match frames.last_mut() {
                 Some(above) => above.leave(kind, changed),
@@ -172,14 +172,14 @@ impl SnapshotManager {
 }
 
 /// A directory being walked.
-struct Frame {
+struct TreeFrame {
     node: Node,
     at: usize,
     changed: bool,
 }
 
-impl Frame {
-    fn new(node: &Node, missing: &HashSet<ContentHash>) -> Frame {
+impl TreeFrame {
+    fn new(node: &Node, missing: &HashSet<ContentHash>) -> TreeFrame {
         let mut node = node.clone();
         let before = node.entries.len();
         let mut omitted = std::mem::take(&mut node.omitted);
@@ -194,7 +194,7 @@ impl Frame {
         omitted.sort_by(|a, b| a.name.cmp(&b.name));
         node.omitted = omitted;
         let changed = node.entries.len() < before;
-        Frame { node, at: 0, changed }
+        TreeFrame { node, at: 0, changed }
     }
 
     /// Next subdirectory.

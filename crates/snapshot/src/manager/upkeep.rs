@@ -7,17 +7,17 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::sessions::{Note, Sessions, drop_notes, sessions};
+use super::sessions::{ForeignSession, Sessions, drop_notes, sessions};
 use super::{SnapshotError, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, TreeId};
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
-use crate::session::{Held, Record, Session, SessionError};
+use crate::session::{Held, Session, SessionError, SnapshotList};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
-use crate::store::{Collected, Key, Settled, Shares, Store};
+use crate::store::{Collected, ObjectKey, Settled, Shares, Store};
 
 /// Result of settling.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(super) fn sync(
 /// nothing if the session stays locked: the next settling marks them.
 pub(super) fn mark_durable(
     session: &Session,
-    before: &Record,
+    before: &SnapshotList,
     cancel: &dyn Fn() -> bool,
 ) -> Result<Vec<SnapshotId>, SnapshotError> {
     let mut durable = Vec::new();
@@ -111,40 +111,40 @@ fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held
 
 /// Objects that snapshots need.
 #[derive(Debug, Default)]
-pub(super) struct Live {
+pub(super) struct LiveObjects {
     pub(super) trees: HashSet<TreeId>,
-    pub(super) others: HashSet<Key>,
+    pub(super) others: HashSet<ObjectKey>,
 }
 
-impl Live {
-    fn contains(&self, key: Key) -> bool {
+impl LiveObjects {
+    fn contains(&self, key: ObjectKey) -> bool {
         match key.kind {
             crate::store::ObjectKind::Tree => self.trees.contains(&TreeId::from_bytes(key.hash)),
             _ => self.others.contains(&key),
         }
     }
 
-    fn snapshot(&mut self, sheet: &Sheet, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
-        self.others.extend(sheet.rules.iter().flatten().map(|hash| Key::rules(*hash)));
+    fn snapshot(&mut self, sheet: &ManifestBody, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
+        self.others.extend(sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)));
         let others = &mut self.others;
         let mut waiting = Vec::new();
         roots_of(&sheet.state, &mut waiting, &mut |hash| {
-            others.insert(Key::from(hash));
+            others.insert(ObjectKey::from(hash));
         });
         self.trees(waiting, walk)
     }
 
     /// Add what an unreachable session needs, as listed in its note.
-    fn note(&mut self, note: &Note, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
-        self.others.extend(note.rules.iter().map(|hash| Key::rules(*hash)));
-        self.others.extend(note.contents.iter().map(|hash| Key::from(*hash)));
+    fn note(&mut self, note: &ForeignSession, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
+        self.others.extend(note.rules.iter().map(|hash| ObjectKey::rules(*hash)));
+        self.others.extend(note.contents.iter().map(|hash| ObjectKey::from(*hash)));
         self.trees(note.trees.clone(), walk)
     }
 
-    fn trees(&mut self, waiting: Vec<TreeId>, walk: &mut Walk<'_>) -> Result<(), ObjectError> {
+    fn trees(&mut self, waiting: Vec<TreeId>, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
         let others = &mut self.others;
         let mut content = |hash: ContentHash| {
-            others.insert(Key::from(hash));
+            others.insert(ObjectKey::from(hash));
         };
         let mut lost = |error: ObjectError| match error {
             ObjectError::Missing { .. } | ObjectError::Damaged { .. } => {
@@ -158,7 +158,7 @@ impl Live {
 }
 
 /// Walk over one session.
-struct Walk<'a> {
+struct SessionWalk<'a> {
     dir: &'a Path,
     objects: &'a dyn Objects,
     damaged: &'a mut Vec<String>,
@@ -232,18 +232,18 @@ pub(super) struct Met {
 }
 
 /// Objects that the selected snapshots of a store need.
-pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(Live, Met), SnapshotError> {
+pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Met), SnapshotError> {
     let objects = StoreObjects::new(store);
     let mut found = sessions(store)?;
     loop {
-        let (mut live, mut damaged) = (Live::default(), Vec::new());
+        let (mut live, mut damaged) = (LiveObjects::default(), Vec::new());
         ensure_known(&found)?;
         for dir in found.there.iter().filter(|dir| which(dir, None)) {
-            let mut walk = Walk { dir, objects: &objects, damaged: &mut damaged };
+            let mut walk = SessionWalk { dir, objects: &objects, damaged: &mut damaged };
             session_needs(&Session::new(dir), which, &mut live, &mut walk)?;
         }
         for note in found.away.iter().filter(|note| which(&note.dir, None)) {
-            let mut walk = Walk { dir: &note.dir, objects: &objects, damaged: &mut damaged };
+            let mut walk = SessionWalk { dir: &note.dir, objects: &objects, damaged: &mut damaged };
             live.note(note, &mut walk)?;
         }
         // A session moved within the home while it was listed is found in its new place now.
@@ -272,8 +272,8 @@ fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
 fn session_needs(
     session: &Session,
     which: Which<'_>,
-    live: &mut Live,
-    walk: &mut Walk<'_>,
+    live: &mut LiveObjects,
+    walk: &mut SessionWalk<'_>,
 ) -> Result<(), SnapshotError> {
     let record = match session.record_or_manifests() {
         Err(error @ SessionError::Record { .. }) if session.is_damaged() => {
@@ -295,7 +295,7 @@ fn session_needs(
             )),
         }
     }
-    live.others.extend(session.kept_keys()?.into_iter().map(Key::from));
+    live.others.extend(session.kept_keys()?.into_iter().map(ObjectKey::from));
     Ok(())
 }
 
@@ -314,14 +314,14 @@ pub fn purge(store: &Store) -> Result<GcReport, SnapshotError> {
 }
 
 /// Compute the live set, and first remove whatever names dead objects.
-fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(Key) -> bool + use<>, SnapshotError> {
+fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(ObjectKey) -> bool + use<>, SnapshotError> {
     let (live, found) = live(store, &|_, _| true)?;
     // A cache of a dropped tree would name removed objects.
     drop_caches(store, &live)?;
     let gone = found.sessions.gone.iter().map(|(note, _)| note);
     drop_notes(store, &gone.chain(&found.sessions.needless).cloned().collect::<Vec<_>>())?;
     *met = found;
-    Ok(move |key: Key| live.contains(key))
+    Ok(move |key: ObjectKey| live.contains(key))
 }
 
 fn report(met: Met, collected: Collected) -> GcReport {
@@ -362,7 +362,7 @@ pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, Sna
     Ok(all)
 }
 
-fn drop_caches(store: &Store, live: &Live) -> Result<(), SnapshotError> {
+fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
     // Caches are written only under the store's lock, which the collection holds now.
     let dir = store.dir().join("cache");
     file::sweep_temps(&dir, "").map_err(|source| SessionError::Io { path: dir, source })?;

@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::AtFlags;
 
-use super::changes::{Changes, Marks};
+use super::changes::{Changes, DoneBits};
 use super::displace;
-use super::entered::Entered;
 use super::meta::Problems;
 use super::open::{Opened, open_existing, open_path, open_top, open_up};
-use super::outcome::{Attempt, Room, Waiting};
-use super::plan::{Anchor, DirIndex, How, RestorePlan, Step};
-use super::put::{Displaced, NotDone, Place};
-use super::{Failed, Journal, Kept, RestoreError, RestoreOutcome, Skipped, Why, sweep};
+use super::outcome::{StepAttempt, StepSpace, Waiting};
+use super::parent_root::Entered;
+use super::place_entry::{Displaced, NotDone, TargetDir};
+use super::plan::{Anchor, DirEntryMode, DirIndex, NameStep, RestorePlan};
+use super::{FailedPath, Journal, KeptAside, RestoreError, RestoreOutcome, Skipped, Why, sweep};
 use crate::diff::EntryRef;
 use crate::disk;
 use crate::node::{Entry, Name};
@@ -40,7 +40,7 @@ pub fn apply(
     journal: &Journal,
     observer: &dyn Observer,
 ) -> RestoreOutcome {
-    let work = Work {
+    let work = ApplyWork {
         plan,
         objects,
         observer,
@@ -52,7 +52,7 @@ pub fn apply(
         done: AtomicU64::new(0),
         total: plan.total(),
         cancelled: AtomicBool::new(false),
-        marks: Marks::new(plan),
+        marks: DoneBits::new(plan),
     };
     let mut outcome = RestoreOutcome {
         skipped: plan.skipped.clone(),
@@ -80,7 +80,7 @@ pub fn apply(
     outcome
 }
 
-struct Work<'a> {
+struct ApplyWork<'a> {
     plan: &'a RestorePlan,
     objects: &'a dyn Objects,
     observer: &'a dyn Observer,
@@ -95,11 +95,11 @@ struct Work<'a> {
     total: u64,
     cancelled: AtomicBool,
     /// Steps that were done.
-    marks: Marks,
+    marks: DoneBits,
 }
 
 /// A unit of work.
-enum Task {
+enum ApplyTask {
     Dir(DirIndex),
     /// More steps of a directory.
     Steps(DirIndex, Range<usize>),
@@ -107,17 +107,17 @@ enum Task {
 
 type Fd = Arc<OwnedFd>;
 
-impl Work<'_> {
+impl ApplyWork<'_> {
     fn root(&self, top: DirIndex, outcome: &mut RestoreOutcome) {
         let workers = std::iter::repeat_with(RestoreOutcome::default).take(pool::threads()).collect();
-        let work = |outcome: &mut RestoreOutcome, task, queue: &Queue<Task>| {
+        let work = |outcome: &mut RestoreOutcome, task, queue: &Queue<ApplyTask>| {
             match task {
-                Task::Dir(index) => self.enter(index, queue, outcome),
-                Task::Steps(index, range) => self.more_steps(index, range, outcome),
+                ApplyTask::Dir(index) => self.enter(index, queue, outcome),
+                ApplyTask::Steps(index, range) => self.more_steps(index, range, outcome),
             }
             Ok::<(), Infallible>(())
         };
-        let Ok(outcomes) = pool::run(workers, vec![Task::Dir(top)], work);
+        let Ok(outcomes) = pool::run(workers, vec![ApplyTask::Dir(top)], work);
         for one in outcomes {
             outcome.join(one);
         }
@@ -146,7 +146,7 @@ impl Work<'_> {
         self.plan.path_of(index, name)
     }
 
-    fn enter(&self, index: DirIndex, queue: &Queue<Task>, outcome: &mut RestoreOutcome) {
+    fn enter(&self, index: DirIndex, queue: &Queue<ApplyTask>, outcome: &mut RestoreOutcome) {
         let dir = &self.plan.dirs[index];
         if self.is_cancelled() {
             return self.release(index, None, outcome);
@@ -167,8 +167,8 @@ impl Work<'_> {
         self.pending[index].store(waits, Ordering::Release);
         let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
             dir.children.iter().partition(|child| self.is_early(**child));
-        queue.push_all(others.into_iter().map(Task::Dir));
-        queue.push_all(parts.map(|start| Task::Steps(index, part(start))));
+        queue.push_all(others.into_iter().map(ApplyTask::Dir));
+        queue.push_all(parts.map(|start| ApplyTask::Steps(index, part(start))));
         if let Some(first) = first {
             self.steps(index, first, fd.as_fd(), outcome);
         }
@@ -176,7 +176,7 @@ impl Work<'_> {
             self.wait(Waiting::late(index));
         }
         // Removals first, to free space.
-        queue.push_all(early.into_iter().map(Task::Dir));
+        queue.push_all(early.into_iter().map(ApplyTask::Dir));
         self.part_done(index, Some(fd), outcome);
     }
 
@@ -187,15 +187,15 @@ impl Work<'_> {
     /// Apply some of a directory's steps. Those that find the disk full are retried at the end.
     fn steps(&self, index: DirIndex, range: Range<usize>, fd: BorrowedFd<'_>, outcome: &mut RestoreOutcome) {
         let steps = &self.plan.dirs[index].steps;
-        let mut place = Place::new(fd, self.objects).with_steps(steps.len());
+        let mut place = TargetDir::new(fd, self.objects).with_steps(steps.len());
         let mut full = Vec::new();
         // Removals first, to free space.
         for goes in [true, false] {
             for at in range.clone() {
                 let Some(step) = steps.get(at).filter(|step| !step.is_late()) else { continue };
-                if matches!(step, Step::Delete(_)) == goes {
-                    let room = self.step(index, at, &step, &mut place, Attempt::First, outcome);
-                    full.extend((room == Room::None).then_some(at));
+                if matches!(step, NameStep::Delete(_)) == goes {
+                    let room = self.step(index, at, &step, &mut place, StepAttempt::First, outcome);
+                    full.extend((room == StepSpace::None).then_some(at));
                 }
             }
         }
@@ -222,28 +222,28 @@ impl Work<'_> {
     }
 
     /// Report that the directory of a step could not be opened again.
-    fn not_opened(&self, index: DirIndex, step: &Step, error: &io::Error, outcome: &mut RestoreOutcome) {
+    fn not_opened(&self, index: DirIndex, step: &NameStep, error: &io::Error, outcome: &mut RestoreOutcome) {
         let error = io::Error::from(error.kind());
         outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
     }
 
     fn is_early(&self, index: DirIndex) -> bool {
-        matches!(self.plan.dirs[index].how, How::Remove { .. })
+        matches!(self.plan.dirs[index].how, DirEntryMode::Remove { .. })
     }
 
     /// Open a directory, or create it, and make it writable.
     fn open(&self, index: DirIndex, outcome: &mut RestoreOutcome) -> Result<Fd, NotDone> {
         let dir = &self.plan.dirs[index];
-        if let How::Top(path) = &dir.how {
+        if let DirEntryMode::Top(path) = &dir.how {
             let fd = open_top(path).map_err(RestoreError::io("open it"))?;
             return Ok(self.opened.put(index, fd));
         }
         let parent = self.opened.get(dir.parent, None).map_err(RestoreError::io("open its parent"))?;
         let name = dir.name().map_or(&b""[..], Name::as_bytes);
         let (fd, mut opened_up) = match &dir.how {
-            How::Make { over, .. } => {
+            DirEntryMode::Make { over, .. } => {
                 if let Some(old) = over {
-                    let place = Place::new(parent.as_fd(), self.objects);
+                    let place = TargetDir::new(parent.as_fd(), self.objects);
                     let displaced = place.delete(&self.temp(), old)?;
                     self.keep(index, None, displaced, outcome);
                     self.marks.swapped(self.plan, index);
@@ -264,7 +264,7 @@ impl Work<'_> {
 
     fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
         let Displaced { kept, beside } = displaced;
-        outcome.kept.extend(kept.map(|content| Kept { path: self.path(index, name), content }));
+        outcome.kept.extend(kept.map(|content| KeptAside { path: self.path(index, name), content }));
         if let Some(beside) = beside.as_deref().and_then(Name::new) {
             let dir = if name.is_some() { index } else { self.plan.dirs[index].parent };
             outcome.skipped.push(Skipped { path: self.path(dir, Some(&beside)), why: Why::StillWritten });
@@ -275,18 +275,20 @@ impl Work<'_> {
         &self,
         index: DirIndex,
         at: usize,
-        step: &Step,
-        place: &mut Place<'_>,
-        attempt: Attempt,
+        step: &NameStep,
+        place: &mut TargetDir<'_>,
+        attempt: StepAttempt,
         outcome: &mut RestoreOutcome,
-    ) -> Room {
-        let Some(name) = step.name() else { return Room::Enough };
+    ) -> StepSpace {
+        let Some(name) = step.name() else { return StepSpace::Enough };
         if self.is_cancelled() {
-            return Room::Enough;
+            return StepSpace::Enough;
         }
         let mut problems = Vec::new();
         match self.do_step(index, step, place, &mut problems) {
-            Err(NotDone::Failed(error)) if attempt == Attempt::First && error.is_full() => return Room::None,
+            Err(NotDone::Failed(error)) if attempt == StepAttempt::First && error.is_full() => {
+                return StepSpace::None;
+            }
             Ok(displaced) => {
                 self.keep(index, Some(name), displaced, outcome);
                 self.marks.step(index, at, step);
@@ -296,34 +298,34 @@ impl Work<'_> {
             Err(not_done) => outcome.note(self.path(index, Some(name)), not_done),
         }
         self.report(index, Some(name), problems, outcome);
-        Room::Enough
+        StepSpace::Enough
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
-        let failed = problems.into_iter().map(|error| Failed { path: self.path(index, name), error });
+        let failed = problems.into_iter().map(|error| FailedPath { path: self.path(index, name), error });
         outcome.failed.extend(failed);
     }
 
     fn do_step(
         &self,
         index: DirIndex,
-        step: &Step,
-        place: &mut Place<'_>,
+        step: &NameStep,
+        place: &mut TargetDir<'_>,
         problems: &mut Problems,
     ) -> Result<Displaced, NotDone> {
         match step {
-            Step::Keep => Ok(Displaced::default()),
-            Step::Delete(old) => place.delete(&self.temp(), old),
-            Step::Meta { old, new } => place.change(old, new, problems).map(|()| Displaced::default()),
-            Step::Create(new) | Step::Late(new) => {
+            NameStep::Keep => Ok(Displaced::default()),
+            NameStep::Delete(old) => place.delete(&self.temp(), old),
+            NameStep::Meta { old, new } => place.change(old, new, problems).map(|()| Displaced::default()),
+            NameStep::Create(new) | NameStep::Late(new) => {
                 self.create(new, place, problems).map(|()| Displaced::default())
             }
-            Step::Replace { old, new } => {
+            NameStep::Replace { old, new } => {
                 let temp = self.temp();
                 place.make(&temp, new, problems)?;
                 place.replace(&temp, &self.temp(), old, new)
             }
-            Step::Link { old, new, anchor } => {
+            NameStep::Link { old, new, anchor } => {
                 let temp = self.temp();
                 if let Err(error) = self.link(index, anchor, new, place.dir, &temp) {
                     // The content matters more than being one file with the other names.
@@ -338,7 +340,12 @@ impl Work<'_> {
         }
     }
 
-    fn create(&self, new: &EntryRef, place: &mut Place<'_>, problems: &mut Problems) -> Result<(), NotDone> {
+    fn create(
+        &self,
+        new: &EntryRef,
+        place: &mut TargetDir<'_>,
+        problems: &mut Problems,
+    ) -> Result<(), NotDone> {
         if place.make_unnamed(new, problems)? {
             return Ok(());
         }
@@ -369,14 +376,14 @@ impl Work<'_> {
     /// Apply steps that need the result of all others, then finish the directories that waited for them.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
         let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
-        let links = |step: &Step| matches!(step, Step::Link { .. });
-        let made = |step: &Step| matches!(step, Step::Late(_));
+        let links = |step: &NameStep| matches!(step, NameStep::Link { .. });
+        let made = |step: &NameStep| matches!(step, NameStep::Late(_));
         for Waiting { index, again } in &waiting {
             let steps = &self.plan.dirs[*index].steps;
             let again = again.iter().filter_map(|at| Some((*at, steps.get(*at)?)));
             self.late_steps_in(*index, again, outcome);
         }
-        for which in [&made as &dyn Fn(&Step) -> bool, &links] {
+        for which in [&made as &dyn Fn(&NameStep) -> bool, &links] {
             for Waiting { index, .. } in waiting.iter().filter(|waiting| waiting.again.is_empty()) {
                 let steps = self.plan.dirs[*index].steps.iter().enumerate();
                 self.late_steps_in(*index, steps.filter(|(_, step)| which(step)), outcome);
@@ -390,7 +397,7 @@ impl Work<'_> {
     fn late_steps_in(
         &self,
         index: DirIndex,
-        steps: impl Iterator<Item = (usize, Step)>,
+        steps: impl Iterator<Item = (usize, NameStep)>,
         outcome: &mut RestoreOutcome,
     ) {
         let mut steps = steps.peekable();
@@ -399,9 +406,9 @@ impl Work<'_> {
         }
         match self.opened.get(index, None) {
             Ok(fd) => {
-                let mut place = Place::new(fd.as_fd(), self.objects);
+                let mut place = TargetDir::new(fd.as_fd(), self.objects);
                 for (at, step) in steps {
-                    self.step(index, at, &step, &mut place, Attempt::Last, outcome);
+                    self.step(index, at, &step, &mut place, StepAttempt::Last, outcome);
                 }
             }
             Err(error) => steps.for_each(|(_, step)| self.not_opened(index, &step, &error, outcome)),
@@ -453,7 +460,7 @@ impl Work<'_> {
     ) -> Result<(), NotDone> {
         let dir = &self.plan.dirs[index];
         let mut left = Ok(());
-        if let How::Remove { old, then } = &dir.how
+        if let DirEntryMode::Remove { old, then } = &dir.how
             && !self.is_cancelled()
         {
             match self.remove(index, old, then.as_ref(), parent, outcome) {
@@ -464,7 +471,7 @@ impl Work<'_> {
         let mut problems = Vec::new();
         let changed = self.leave(index, dir, fd, &mut problems);
         changed.map_err(RestoreError::io("stat it"))?;
-        if problems.is_empty() && left.is_ok() && !matches!(dir.how, How::Remove { .. }) {
+        if problems.is_empty() && left.is_ok() && !matches!(dir.how, DirEntryMode::Remove { .. }) {
             self.marks.own(self.plan, index);
         }
         self.report(index, None, problems, outcome);

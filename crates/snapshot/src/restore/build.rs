@@ -5,23 +5,23 @@ mod conflicts;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::conflict_unit::{self, Base};
 use super::database::{self, Other};
-use super::found::{Found, by_rule, look};
 use super::links;
 use super::nested::Nested;
-use super::plan::{DirIndex, Draft, How, Leave, PlanDir, RestorePlan, Step};
-use super::select::{Choice, Chosen};
+use super::plan::{DirEntryMode, DirIndex, Draft, Leave, NameStep, PlanDir, RestorePlan};
+use super::presence::{SideEntry, by_rule, look};
+use super::select::{Chosen, PathSelection};
 use super::steps::Steps;
-use super::unit::{self, Base};
-use super::{Note, NoteKind, RestoreRequest, Selection, Skipped, Why};
-use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, Slot, Visit, os_str, walk};
+use super::{NoteKind, PlanNote, RestoreRequest, Selection, Skipped, Why};
+use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, os_str, walk};
 use crate::node::{Entry, Kind, Name, Node, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState};
 
 /// Plan the steps that bring the selected paths to the target's state.
 pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
-    let choice = Choice::new(request.selection);
-    let except = Choice::new(&Selection::Paths(request.except.to_vec()));
+    let choice = PathSelection::new(request.selection);
+    let except = PathSelection::new(&Selection::Paths(request.except.to_vec()));
     let mut plan = Draft::default();
     let mut found = vec![false; choice.paths().count()];
     let nested = Nested::new(request.target);
@@ -44,9 +44,9 @@ pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<Resto
                 plan = builder.finish(new, old, objects)?;
                 for (found, path) in found.iter_mut().zip(choice.paths()).filter(|(_, path)| below(path)) {
                     match look(path, &target.path, new, old, objects)? {
-                        Found::Nothing => {}
-                        Found::Entry => *found = true,
-                        Found::LeftOut(why) => {
+                        SideEntry::Nothing => {}
+                        SideEntry::Entry => *found = true,
+                        SideEntry::LeftOut(why) => {
                             *found = true;
                             let skipped = Skipped { path: path.clone(), why };
                             if !plan.skipped.contains(&skipped) {
@@ -73,7 +73,7 @@ impl RestoreRequest<'_> {
     /// The root in the states that conflicts are judged by.
     fn bases(&self, path: &Path) -> Vec<Base> {
         let states = if self.force { &[] } else { self.keep_changed_since };
-        states.iter().map(|state| Some(Arc::new(unit::base(state, path)))).collect()
+        states.iter().map(|state| Some(Arc::new(conflict_unit::base(state, path)))).collect()
     }
 }
 
@@ -97,12 +97,12 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
 /// Selected and excepted paths.
 #[derive(Clone, Copy)]
 struct Choices<'a> {
-    choice: &'a Choice,
-    except: &'a Choice,
+    choice: &'a PathSelection,
+    except: &'a PathSelection,
     nested: Nested<'a>,
 }
 
-struct Frame {
+struct BuildFrame {
     dir: DirIndex,
     chosen: Chosen,
     excepted: Chosen,
@@ -121,7 +121,7 @@ pub(super) struct Builder<'a> {
     plan: Draft,
     choices: Choices<'a>,
     objects: &'a dyn Objects,
-    frames: Vec<Frame>,
+    frames: Vec<BuildFrame>,
     /// Steps on files with several names, decided when all of them are known.
     linked: Vec<(DirIndex, usize)>,
     resuming: bool,
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         plan.tops.push(dir);
         plan.dirs.push(PlanDir {
             parent: dir,
-            how: How::Top(parent.to_path_buf()),
+            how: DirEntryMode::Top(parent.to_path_buf()),
             steps: Steps::default(),
             children: Vec::new(),
             leave: if choices.nested.is_inside(parent) { Leave::AsEntered } else { Leave::Alone },
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
             resumed.map(|entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() }));
         let (chosen, excepted) = (choices.choice.of(parent), choices.except.of(parent));
         let (removing, holds, holds_dir) = (false, false, false);
-        let top = Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir };
+        let top = BuildFrame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir };
         Builder { plan, choices, objects, frames: vec![top], linked: Vec::new(), resuming: false }
     }
 
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
         Ok(self.plan)
     }
 
-    fn top(&mut self) -> &mut Frame {
+    fn top(&mut self) -> &mut BuildFrame {
         let last = self.frames.len() - 1;
         &mut self.frames[last]
     }
@@ -182,20 +182,20 @@ impl<'a> Builder<'a> {
 
     fn omitted(&mut self, pair: &Pair<'_>) {
         match (&pair.a, &pair.b) {
-            (Slot::Omitted(then), now) => {
+            (SideSlot::Omitted(then), now) => {
                 let lost = Lost::of(then, now, || self.path(pair.name));
                 self.plan.lost.extend(lost);
             }
-            (Slot::Entry(_), Slot::Omitted(current)) => {
+            (SideSlot::Entry(_), SideSlot::Omitted(current)) => {
                 self.skip(pair.name, Why::NotStored(current.reason.clone()));
             }
-            (_, Slot::Omitted(current)) if !by_rule(&current.reason) => {
+            (_, SideSlot::Omitted(current)) if !by_rule(&current.reason) => {
                 self.skip(pair.name, Why::NotStored(current.reason.clone()));
             }
             _ => {}
         }
         // A root that is to be removed is gone by then; if it is not, that shows.
-        let other = matches!(&pair.b, Slot::Omitted(current) if current.reason == Reason::OtherRoot);
+        let other = matches!(&pair.b, SideSlot::Omitted(current) if current.reason == Reason::OtherRoot);
         if !(other && self.choices.nested.goes(&self.path(pair.name))) {
             self.top().holds = true;
         }
@@ -225,14 +225,14 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: NameStep) {
         let (old, new) = step.sides();
         let several = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.meta.link.is_some());
         let settle_later = new.is_some() && (several(old) || several(new));
         let outside = old.filter(|old| old.meta.linked_outside).map(|old| old.name.clone());
-        if let Some(name) = outside.filter(|_| !matches!(step, Step::Keep)) {
+        if let Some(name) = outside.filter(|_| !matches!(step, NameStep::Keep)) {
             let path = self.path(&name);
-            self.plan.notes.push(Note { path, kind: NoteKind::LinkedOutside });
+            self.plan.notes.push(PlanNote { path, kind: NoteKind::LinkedOutside });
         }
         let dir = self.top().dir;
         let steps = &mut self.plan.dirs[dir].steps;
@@ -246,28 +246,34 @@ impl<'a> Builder<'a> {
     fn leaf(&mut self, new: Option<&EntryRef>, old: Option<&EntryRef>) {
         let step = match (new.cloned(), old.cloned()) {
             (None, None) => return,
-            (Some(new), None) => Step::Create(new),
-            (None, Some(old)) => Step::Delete(old),
+            (Some(new), None) => NameStep::Create(new),
+            (None, Some(old)) => NameStep::Delete(old),
             (Some(new), Some(old)) => {
                 let aspects = Aspects::to_reach(&old, &new);
                 if aspects.content || (aspects.metadata() && old.meta.linked_outside) {
-                    Step::Replace { old, new }
+                    NameStep::Replace { old, new }
                 } else {
                     // Also if only its hard links differ: that is decided later.
-                    Step::Meta { old, new }
+                    NameStep::Meta { old, new }
                 }
             }
         };
         let still = |old: &EntryRef, new: &EntryRef| {
             !Aspects::to_reach(old, new).any() && old.meta.link.is_none() && new.meta.link.is_none()
         };
-        if !matches!(&step, Step::Meta { old, new } if still(old, new)) {
+        if !matches!(&step, NameStep::Meta { old, new } if still(old, new)) {
             self.step(step);
         }
     }
 
-    fn enter(&mut self, name: &Name, chosen: Chosen, how: How, leave: Leave) -> Result<(), ObjectError> {
-        let removing = matches!(how, How::Remove { .. });
+    fn enter(
+        &mut self,
+        name: &Name,
+        chosen: Chosen,
+        how: DirEntryMode,
+        leave: Leave,
+    ) -> Result<(), ObjectError> {
+        let removing = matches!(how, DirEntryMode::Remove { .. });
         let above = self.frames.last();
         let below = |node: Option<&Arc<Node>>| match node.and_then(|node| node.entry(name.as_bytes())) {
             Some(Entry { kind: Kind::Dir { tree, .. }, .. }) => self.objects.node(*tree).map(Some),
@@ -282,7 +288,7 @@ impl<'a> Builder<'a> {
         let dir = self.plan.dirs.len();
         self.plan.dirs.push(PlanDir { parent, how, steps: Steps::default(), children: Vec::new(), leave });
         let (holds, holds_dir) = (false, false);
-        self.frames.push(Frame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir });
+        self.frames.push(BuildFrame { dir, chosen, excepted, bases, resumed, removing, holds, holds_dir });
         Ok(())
     }
 
@@ -314,16 +320,16 @@ impl<'a> Builder<'a> {
                 } else {
                     Leave::Target { old: Some(old.clone()), new: new.clone() }
                 };
-                (How::Enter(old.clone()), leave)
+                (DirEntryMode::Enter(old.clone()), leave)
             }
             (Some(new), old) if new.is_dir() => {
                 let leave = Leave::Target { old: None, new: new.clone() };
-                (How::Make { new: new.clone(), over: old.cloned() }, leave)
+                (DirEntryMode::Make { new: new.clone(), over: old.cloned() }, leave)
             }
             (new, Some(old)) if whole => {
-                (How::Remove { old: old.clone(), then: new.cloned() }, as_found(self, old))
+                (DirEntryMode::Remove { old: old.clone(), then: new.cloned() }, as_found(self, old))
             }
-            (_, Some(old)) => (How::Enter(old.clone()), as_found(self, old)),
+            (_, Some(old)) => (DirEntryMode::Enter(old.clone()), as_found(self, old)),
             _ => return Ok(false),
         };
         self.enter(name, chosen, how, leave)?;
@@ -334,9 +340,9 @@ impl<'a> Builder<'a> {
     /// above it: in a deep tree the paths would not fit in memory.
     fn keep_directory(&mut self, dir: DirIndex, itself: bool) {
         let PlanDir { how, .. } = &mut self.plan.dirs[dir];
-        let How::Remove { old, then } = how else { return };
+        let DirEntryMode::Remove { old, then } = how else { return };
         let in_the_way = then.is_some();
-        *how = How::Enter(old.clone());
+        *how = DirEntryMode::Enter(old.clone());
         let whys = [itself.then_some(Why::HoldsOthers), in_the_way.then_some(Why::InTheWay)];
         for why in whys.into_iter().flatten() {
             let path = self.plan.path_of(dir, None);
@@ -345,14 +351,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether nothing is to be done in it or with it.
-    fn is_idle(&self, frame: &Frame) -> bool {
+    fn is_idle(&self, frame: &BuildFrame) -> bool {
         let dir = &self.plan.dirs[frame.dir];
         let in_it = !dir.steps.is_empty() || !dir.children.is_empty();
         let itself = match (&dir.how, &dir.leave) {
-            (How::Make { .. }, _) => frame.chosen == Chosen::Whole,
-            (How::Remove { .. }, _) => true,
+            (DirEntryMode::Make { .. }, _) => frame.chosen == Chosen::Whole,
+            (DirEntryMode::Remove { .. }, _) => true,
             (_, Leave::Target { old: Some(old), new }) => Aspects::to_reach(old, new).metadata(),
-            (How::Enter(old), Leave::AsFound(found)) => Aspects::to_reach(old, found).metadata(),
+            (DirEntryMode::Enter(old), Leave::AsFound(found)) => Aspects::to_reach(old, found).metadata(),
             _ => false,
         };
         !in_it && !itself
@@ -368,7 +374,7 @@ impl Visit for Builder<'_> {
         }
         if self.is_excepted(pair.name, &others) {
             // Not reported, but the directory has to stay with it.
-            self.top().holds_dir |= !matches!(pair.b, Slot::Nothing);
+            self.top().holds_dir |= !matches!(pair.b, SideSlot::Nothing);
             return Ok(false);
         }
         if pair.a.is_omitted() || pair.b.is_omitted() {
@@ -419,10 +425,10 @@ impl Visit for Builder<'_> {
         dir.steps.shrink();
         let parent = dir.parent;
         self.plan.dirs[parent].children.push(frame.dir);
-        if let How::Remove { then, .. } = &mut self.plan.dirs[frame.dir].how
+        if let DirEntryMode::Remove { then, .. } = &mut self.plan.dirs[frame.dir].how
             && let Some(new) = then.take_if(|new| new.meta.link.is_some())
         {
-            self.step(Step::Late(new));
+            self.step(NameStep::Late(new));
         }
         Ok(())
     }

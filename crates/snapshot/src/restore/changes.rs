@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::{Serialize, Serializer};
 
-use super::plan::{DirIndex, How, Layout, Leave, Step};
+use super::plan::{DirEntryMode, DirIndex, Layout, Leave, NameStep};
 use crate::diff::{self, Change, ChangeType};
 
 /// Changes of a restore in the order of paths; those of several restores one after the other.
 #[derive(Clone, Default)]
 pub struct Changes {
-    parts: Vec<Arc<Part>>,
+    parts: Vec<Arc<PlanPart>>,
 }
 
-enum Part {
+enum PlanPart {
     Planned(Planned),
     Listed(Vec<Change>),
 }
@@ -25,11 +25,11 @@ enum Part {
 /// Changes of one plan.
 struct Planned {
     layout: Arc<Layout>,
-    marks: Marks,
+    marks: DoneBits,
 }
 
 /// Completed parts of a plan, one bit each: two for every directory itself, and one for each step in it.
-pub(super) struct Marks {
+pub(super) struct DoneBits {
     first: Vec<usize>,
     bits: Vec<AtomicU64>,
     count: AtomicUsize,
@@ -41,8 +41,8 @@ const SWAP: usize = 0;
 const OWN: usize = 1;
 const STEPS: usize = 2;
 
-impl Marks {
-    pub(super) fn new(layout: &Layout) -> Marks {
+impl DoneBits {
+    pub(super) fn new(layout: &Layout) -> DoneBits {
         let mut next = 0;
         let first = layout.dirs.iter().map(|dir| {
             let first = next;
@@ -51,12 +51,12 @@ impl Marks {
         });
         let first = first.collect();
         let bits = std::iter::repeat_with(AtomicU64::default).take(next.div_ceil(64)).collect();
-        Marks { first, bits, count: AtomicUsize::new(0) }
+        DoneBits { first, bits, count: AtomicUsize::new(0) }
     }
 
     /// Marks for everything in a plan.
-    fn all(layout: &Layout) -> Marks {
-        let marks = Marks::new(layout);
+    fn all(layout: &Layout) -> DoneBits {
+        let marks = DoneBits::new(layout);
         for (index, dir) in layout.dirs.iter().enumerate() {
             marks.swapped(layout, index);
             marks.own(layout, index);
@@ -96,7 +96,7 @@ impl Marks {
     }
 
     /// Mark step `at` of a directory, which is `step`, as done.
-    pub(super) fn step(&self, dir: DirIndex, at: usize, step: &Step) {
+    pub(super) fn step(&self, dir: DirIndex, at: usize, step: &NameStep) {
         if step.change_type().is_some() {
             self.set(dir, STEPS + at);
         }
@@ -104,13 +104,13 @@ impl Marks {
 }
 
 impl Changes {
-    pub(super) fn of(layout: Arc<Layout>, marks: Marks) -> Changes {
-        Changes { parts: vec![Arc::new(Part::Planned(Planned { layout, marks }))] }
+    pub(super) fn of(layout: Arc<Layout>, marks: DoneBits) -> Changes {
+        Changes { parts: vec![Arc::new(PlanPart::Planned(Planned { layout, marks }))] }
     }
 
     /// Changes of a plan that is applied completely.
     pub(super) fn planned(layout: &Arc<Layout>) -> Changes {
-        Changes::of(layout.clone(), Marks::all(layout))
+        Changes::of(layout.clone(), DoneBits::all(layout))
     }
 
     pub fn len(&self) -> usize {
@@ -138,7 +138,7 @@ impl Changes {
 
 impl From<Vec<Change>> for Changes {
     fn from(list: Vec<Change>) -> Changes {
-        Changes { parts: vec![Arc::new(Part::Listed(list))] }
+        Changes { parts: vec![Arc::new(PlanPart::Listed(list))] }
     }
 }
 
@@ -187,18 +187,18 @@ impl PartialEq<Changes> for Vec<Change> {
     }
 }
 
-impl Part {
+impl PlanPart {
     fn len(&self) -> usize {
         match self {
-            Part::Planned(planned) => planned.marks.count.load(Ordering::Relaxed),
-            Part::Listed(list) => list.len(),
+            PlanPart::Planned(planned) => planned.marks.count.load(Ordering::Relaxed),
+            PlanPart::Listed(list) => list.len(),
         }
     }
 
     fn iter(&self) -> Box<dyn Iterator<Item = Change> + '_> {
         match self {
-            Part::Planned(planned) => planned.iter(),
-            Part::Listed(list) => Box::new(list.iter().cloned()),
+            PlanPart::Planned(planned) => planned.iter(),
+            PlanPart::Listed(list) => Box::new(list.iter().cloned()),
         }
     }
 }
@@ -209,7 +209,7 @@ impl Planned {
         // Paths of a nested root are between those of the outer one.
         let nested = tops.iter().any(|top| matches!(self.layout.dirs[*top].leave, Leave::AsEntered));
         tops.sort_by_cached_key(|top| self.layout.root_path(*top));
-        let walk = Walk { part: self, tops: tops.into(), frames: Vec::new(), ready: VecDeque::new() };
+        let walk = PlanWalk { part: self, tops: tops.into(), frames: Vec::new(), ready: VecDeque::new() };
         if !nested {
             return Box::new(walk);
         }
@@ -220,14 +220,14 @@ impl Planned {
 }
 
 /// Walks a plan in the order of paths: in each directory, its steps and subdirectories by name.
-struct Walk<'a> {
+struct PlanWalk<'a> {
     part: &'a Planned,
     tops: VecDeque<DirIndex>,
-    frames: Vec<Frame>,
+    frames: Vec<PlanFrame>,
     ready: VecDeque<Change>,
 }
 
-struct Frame {
+struct PlanFrame {
     dir: DirIndex,
     step: usize,
     child: usize,
@@ -239,7 +239,7 @@ enum Next {
     End,
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for PlanWalk<'_> {
     type Item = Change;
 
     fn next(&mut self) -> Option<Change> {
@@ -249,7 +249,7 @@ impl Iterator for Walk<'_> {
             }
             let Some(frame) = self.frames.last_mut() else {
                 let top = self.tops.pop_front()?;
-                self.frames.push(Frame { dir: top, step: 0, child: 0 });
+                self.frames.push(PlanFrame { dir: top, step: 0, child: 0 });
                 continue;
             };
             let dir = frame.dir;
@@ -257,7 +257,7 @@ impl Iterator for Walk<'_> {
                 Next::Step(at) => self.ready.extend(self.part.step(dir, at)),
                 Next::Child(child) => {
                     self.ready.extend(self.part.own(child));
-                    self.frames.push(Frame { dir: child, step: 0, child: 0 });
+                    self.frames.push(PlanFrame { dir: child, step: 0, child: 0 });
                 }
                 Next::End => {
                     self.frames.pop();
@@ -269,7 +269,7 @@ impl Iterator for Walk<'_> {
 
 impl Planned {
     /// Next step or subdirectory of a directory.
-    fn after(&self, frame: &mut Frame) -> Next {
+    fn after(&self, frame: &mut PlanFrame) -> Next {
         let dir = &self.layout.dirs[frame.dir];
         // Skip steps that were not done.
         while frame.step < dir.steps.len() && !self.marks.has(frame.dir, STEPS + frame.step) {
@@ -293,7 +293,7 @@ impl Planned {
     fn is_before(&self, dir: DirIndex, step: usize, child: DirIndex) -> bool {
         let child_dir = &self.layout.dirs[child];
         let step = self.layout.dirs[dir].steps.get(step);
-        let name = step.as_ref().and_then(Step::name);
+        let name = step.as_ref().and_then(NameStep::name);
         match name.cmp(&child_dir.name()) {
             // An entry replaces the directory: before the content of the directory, after the directory itself.
             std::cmp::Ordering::Equal => !self.layout.is_alone(child),
@@ -321,9 +321,9 @@ impl Layout {
         let dir = &self.dirs[top];
         let step = dir.steps.get(0);
         let child = dir.children.first().and_then(|child| self.dirs[*child].name());
-        let name = child.or(step.as_ref().and_then(Step::name));
+        let name = child.or(step.as_ref().and_then(NameStep::name));
         let path = match &dir.how {
-            How::Top(path) => path.as_os_str().as_encoded_bytes(),
+            DirEntryMode::Top(path) => path.as_os_str().as_encoded_bytes(),
             _ => b"/",
         };
         // Order of paths: a component that ends sorts before one that continues.

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::meta::Handle;
-use super::put::O_PATH;
+use super::place_entry::O_PATH;
 use super::{KeptContent, RestoreError};
 use crate::hash::{CHUNKED_ABOVE, ContentHash, ContentHasher};
 use crate::node::{Entry, Kind, Time};
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 5;
 const PATIENCE: [u64; 5] = [1, 2, 4, 8, 16];
 
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum DisplaceVerdict {
     /// Stored: it was captured before, or is stored now.
     Stored(Stored),
     /// Another kind of entry that the store cannot hold.
@@ -112,7 +112,7 @@ pub(super) fn judge(
     name: &[u8],
     old: &Entry,
     objects: &dyn Objects,
-) -> Result<Verdict, RestoreError> {
+) -> Result<DisplaceVerdict, RestoreError> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let stat = stat.map_err(|errno| RestoreError::io("stat the old file")(errno.into()))?;
     match kind_of(&stat) {
@@ -126,11 +126,11 @@ pub(super) fn judge(
         FileType::Symlink => {
             let target = read_link(dir, name).map_err(RestoreError::io("read the old link"))?;
             let same = matches!(&old.kind, Kind::Symlink { target: old } if **old == *target);
-            Ok(if same { Verdict::Stored(Stored::default()) } else { Verdict::Other })
+            Ok(if same { DisplaceVerdict::Stored(Stored::default()) } else { DisplaceVerdict::Other })
         }
-        FileType::Directory => Ok(Verdict::Other),
-        kind if kind == expected_kind(&old.kind) => Ok(Verdict::Stored(Stored::default())),
-        _ => Ok(Verdict::Other),
+        FileType::Directory => Ok(DisplaceVerdict::Other),
+        kind if kind == expected_kind(&old.kind) => Ok(DisplaceVerdict::Stored(Stored::default())),
+        _ => Ok(DisplaceVerdict::Other),
     }
 }
 
@@ -168,13 +168,15 @@ pub(super) fn file(
     name: &[u8],
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Verdict, RestoreError> {
+) -> Result<DisplaceVerdict, RestoreError> {
     let fd = open(dir, name).map_err(RestoreError::io(READING))?;
     let known = wait_for_writers(fd.as_fd());
     if known == Writers::Some {
-        return Ok(Verdict::Busy);
+        return Ok(DisplaceVerdict::Busy);
     }
-    let Some((kept, seen)) = settled(fd.as_fd(), expected, objects)? else { return Ok(Verdict::Busy) };
+    let Some((kept, seen)) = settled(fd.as_fd(), expected, objects)? else {
+        return Ok(DisplaceVerdict::Busy);
+    };
     let only_here = match (&kept, expected) {
         (None, Some((hash, size))) if !objects.holds(hash) => {
             let fd = fd.try_clone().map_err(RestoreError::io(READING))?;
@@ -184,9 +186,9 @@ pub(super) fn file(
     };
     Ok(match known {
         // A process could still open it by its temporary name; the check is cheap.
-        Writers::None if writers(fd.as_fd()) == Writers::Some => Verdict::Busy,
-        Writers::None => Verdict::Stored(Stored { kept, watched: None, only_here }),
-        _ => Verdict::Stored(Stored { kept, watched: Some((fd, seen)), only_here }),
+        Writers::None if writers(fd.as_fd()) == Writers::Some => DisplaceVerdict::Busy,
+        Writers::None => DisplaceVerdict::Stored(Stored { kept, watched: None, only_here }),
+        _ => DisplaceVerdict::Stored(Stored { kept, watched: Some((fd, seen)), only_here }),
     })
 }
 

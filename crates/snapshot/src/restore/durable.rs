@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
 
 use super::RestoreError;
-use super::plan::{DirIndex, How, RestorePlan, Step};
+use super::plan::{DirEntryMode, DirIndex, NameStep, RestorePlan};
 use super::verify::each_dir;
 use crate::disk;
 use crate::node::Kind;
@@ -30,7 +30,7 @@ pub fn sync(plan: &RestorePlan) -> Result<(), RestoreError> {
 }
 
 /// Whether a step leaves a regular file whose bytes or attributes are new.
-fn is_file(step: &Step) -> bool {
+fn is_file(step: &NameStep) -> bool {
     step.sides().1.is_some_and(|new| matches!(new.kind, Kind::File { .. }))
 }
 
@@ -43,7 +43,7 @@ fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
         }
         all = match dir {
             Ok(dir) => sync_dir(plan, index, dir),
-            Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => Ok(true),
+            Err(_) if matches!(plan.dirs[index].how, DirEntryMode::Remove { .. }) => Ok(true),
             Err(_) => Ok(false),
         };
     });

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan::{Anchor, DirIndex, Layout, Step};
+use super::plan::{Anchor, DirIndex, Layout, NameStep};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind, Name};
@@ -138,7 +138,7 @@ impl<'a> Groups<'a> {
         !aspects.metadata() || (self.stepped.contains(&at) && !old.meta.linked_outside && own())
     }
 
-    fn decide(&mut self, at: usize, step: &mut Step) {
+    fn decide(&mut self, at: usize, step: &mut NameStep) {
         let Member { new: Some(new), old, .. } = &self.members[at] else { return };
         let group = Set::of(new, at);
         let kept = self.kept.get(&group).copied();
@@ -147,23 +147,23 @@ impl<'a> Groups<'a> {
             let aspects = Aspects::to_reach(old, new);
             if Set::of(old, at) == file && !aspects.content {
                 *step = if aspects.metadata() {
-                    Step::Meta { old: old.clone(), new: new.clone() }
+                    NameStep::Meta { old: old.clone(), new: new.clone() }
                 } else {
-                    Step::Keep
+                    NameStep::Keep
                 };
                 return;
             }
         }
         let anchor = kept.map(|(_, first)| first).or_else(|| self.made.get(&group).copied());
-        let late = matches!(step, Step::Late(_));
+        let late = matches!(step, NameStep::Late(_));
         *step = match (anchor, old.cloned()) {
             (Some(anchor), old) => {
                 let anchor = Anchor(self.members[anchor].path.clone());
-                Step::Link { old, new: new.clone(), anchor }
+                NameStep::Link { old, new: new.clone(), anchor }
             }
-            (None, Some(old)) => Step::Replace { old, new: new.clone() },
-            (None, None) if late => Step::Late(new.clone()),
-            (None, None) => Step::Create(new.clone()),
+            (None, Some(old)) => NameStep::Replace { old, new: new.clone() },
+            (None, None) if late => NameStep::Late(new.clone()),
+            (None, None) => NameStep::Create(new.clone()),
         };
         if anchor.is_none() {
             self.made.insert(group, at);

@@ -22,7 +22,7 @@ const OPEN_LIMIT: usize = 256;
 const PATH_PIECE: usize = 3800;
 
 #[derive(Debug)]
-struct Live {
+struct OpenedDir {
     fd: Mutex<Option<Arc<OwnedFd>>>,
     /// Set when the descriptor was closed.
     inode: OnceLock<Inode>,
@@ -32,7 +32,7 @@ struct Live {
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
     plan: &'a RestorePlan,
-    live: Vec<OnceLock<Live>>,
+    live: Vec<OnceLock<OpenedDir>>,
     queue: Mutex<Queue>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Opened<'a> {
     /// Keep an opened directory open.
     pub(super) fn put(&self, index: DirIndex, fd: OwnedFd) -> Arc<OwnedFd> {
         let fd = Arc::new(fd);
-        let live = self.live[index].get_or_init(|| Live {
+        let live = self.live[index].get_or_init(|| OpenedDir {
             fd: Mutex::new(None),
             inode: OnceLock::new(),
             opened_up: AtomicBool::new(false),
@@ -64,7 +64,7 @@ impl<'a> Opened<'a> {
         fd
     }
 
-    fn hold(&self, index: DirIndex, live: &Live, fd: &Arc<OwnedFd>) {
+    fn hold(&self, index: DirIndex, live: &OpenedDir, fd: &Arc<OwnedFd>) {
         let fresh = lock(&live.fd).replace(fd.clone()).is_none();
         if !fresh || self.plan.dirs[index].parent == index {
             return;
@@ -74,7 +74,7 @@ impl<'a> Opened<'a> {
         queue.open += 1;
         while queue.open > OPEN_LIMIT {
             let Some(oldest) = queue.order.pop_front() else { break };
-            queue.open -= usize::from(self.live[oldest].get().is_some_and(Live::give_up));
+            queue.open -= usize::from(self.live[oldest].get().is_some_and(OpenedDir::give_up));
         }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Live {
+impl OpenedDir {
     fn give_up(&self) -> bool {
         let mut fd = lock(&self.fd);
         let Some(inode) = fd.as_ref().and_then(|fd| inode_of(fd.as_fd()).ok()) else { return false };

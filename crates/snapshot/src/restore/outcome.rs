@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::place_entry::NotDone;
 use super::plan::DirIndex;
-use super::put::NotDone;
-use super::{Failed, RestoreOutcome, Skipped};
+use super::{FailedPath, RestoreOutcome, Skipped};
 
 /// A directory with steps that come after everything else.
 #[derive(Debug)]
@@ -26,14 +26,14 @@ impl Waiting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum StepAttempt {
     First,
     Last,
 }
 
 /// Whether there was space for a step; if not, it is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum StepSpace {
     Enough,
     None,
 }
@@ -55,7 +55,7 @@ impl RestoreOutcome {
     pub(super) fn note(&mut self, path: PathBuf, not_done: NotDone) {
         match not_done {
             NotDone::Skipped(why) => self.skipped.push(Skipped { path, why }),
-            NotDone::Failed(error) => self.failed.push(Failed { path, error }),
+            NotDone::Failed(error) => self.failed.push(FailedPath { path, error }),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::changes::Changes;
 use super::steps::Steps;
-use super::{Note, Skipped};
+use super::{PlanNote, Skipped};
 use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost, os_str};
 use crate::node::{Entry, Kind, Name};
 
@@ -18,7 +18,7 @@ pub struct RestorePlan {
     /// Shared with the list of changes.
     pub(super) layout: Arc<Layout>,
     pub(super) skipped: Vec<Skipped>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<PlanNote>,
     pub(super) lost: Vec<Lost>,
 }
 
@@ -35,7 +35,7 @@ impl std::ops::Deref for RestorePlan {
 pub(super) struct Draft {
     pub(super) layout: Layout,
     pub(super) skipped: Vec<Skipped>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<PlanNote>,
     pub(super) lost: Vec<Lost>,
 }
 
@@ -73,7 +73,7 @@ pub struct Layout {
 pub(super) struct PlanDir {
     /// Index of the parent; for the parent directory of a root, the index itself.
     pub(super) parent: DirIndex,
-    pub(super) how: How,
+    pub(super) how: DirEntryMode,
     pub(super) steps: Steps,
     pub(super) children: Vec<DirIndex>,
     pub(super) leave: Leave,
@@ -81,7 +81,7 @@ pub(super) struct PlanDir {
 
 /// How a directory is entered.
 #[derive(Debug)]
-pub(super) enum How {
+pub(super) enum DirEntryMode {
     /// Parent directory of a root: opened by its path, and never changed itself.
     Top(PathBuf),
     Enter(EntryRef),
@@ -114,7 +114,7 @@ pub(super) enum Leave {
 
 /// Step on one name that is not a directory before or after.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum NameStep {
     Create(EntryRef),
     Replace {
         old: EntryRef,
@@ -144,30 +144,30 @@ pub(super) struct Anchor(pub(super) Box<[Name]>);
 impl PlanDir {
     pub(super) fn name(&self) -> Option<&Name> {
         match &self.how {
-            How::Top(_) => None,
-            How::Enter(entry) | How::Make { new: entry, .. } | How::Remove { old: entry, .. } => {
-                Some(&entry.name)
-            }
+            DirEntryMode::Top(_) => None,
+            DirEntryMode::Enter(entry)
+            | DirEntryMode::Make { new: entry, .. }
+            | DirEntryMode::Remove { old: entry, .. } => Some(&entry.name),
         }
     }
 
     fn is_lasting(&self) -> bool {
-        matches!(self.how, How::Enter(_) | How::Top(_))
+        matches!(self.how, DirEntryMode::Enter(_) | DirEntryMode::Top(_))
     }
 }
 
-impl Step {
+impl NameStep {
     pub(super) fn is_late(&self) -> bool {
-        matches!(self, Step::Late(_) | Step::Link { .. })
+        matches!(self, NameStep::Late(_) | NameStep::Link { .. })
     }
 
     pub(super) fn sides(&self) -> (Option<&EntryRef>, Option<&EntryRef>) {
         match self {
-            Step::Create(new) | Step::Late(new) => (None, Some(new)),
-            Step::Delete(old) => (Some(old), None),
-            Step::Replace { old, new } | Step::Meta { old, new } => (Some(old), Some(new)),
-            Step::Link { old, new, .. } => (old.as_ref(), Some(new)),
-            Step::Keep => (None, None),
+            NameStep::Create(new) | NameStep::Late(new) => (None, Some(new)),
+            NameStep::Delete(old) => (Some(old), None),
+            NameStep::Replace { old, new } | NameStep::Meta { old, new } => (Some(old), Some(new)),
+            NameStep::Link { old, new, .. } => (old.as_ref(), Some(new)),
+            NameStep::Keep => (None, None),
         }
     }
 
@@ -189,7 +189,7 @@ impl Step {
 
 /// A step, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct PlannedAction {
     pub path: PathBuf,
     pub kind: ActionKind,
 }
@@ -212,7 +212,7 @@ impl RestorePlan {
         &self.skipped
     }
 
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[PlanNote] {
         &self.notes
     }
 
@@ -226,21 +226,21 @@ impl RestorePlan {
     }
 
     /// All steps, directory by directory.
-    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+    pub fn actions(&self) -> impl Iterator<Item = PlannedAction> + '_ {
         self.dirs.iter().enumerate().flat_map(move |(index, dir)| {
             let steps = dir.steps.iter().filter_map(move |step| {
                 let kind = match step {
-                    Step::Create(_) | Step::Late(_) => ActionKind::Create,
-                    Step::Replace { .. } => ActionKind::Replace,
-                    Step::Delete(_) => ActionKind::Delete,
-                    Step::Meta { .. } => ActionKind::SetMetadata,
-                    Step::Link { .. } => ActionKind::Link,
-                    Step::Keep => return None,
+                    NameStep::Create(_) | NameStep::Late(_) => ActionKind::Create,
+                    NameStep::Replace { .. } => ActionKind::Replace,
+                    NameStep::Delete(_) => ActionKind::Delete,
+                    NameStep::Meta { .. } => ActionKind::SetMetadata,
+                    NameStep::Link { .. } => ActionKind::Link,
+                    NameStep::Keep => return None,
                 };
-                Some(Action { path: self.path_of(index, step.name()), kind })
+                Some(PlannedAction { path: self.path_of(index, step.name()), kind })
             });
             let own = self.own_kind(index);
-            own.map(|kind| Action { path: self.path_of(index, None), kind }).into_iter().chain(steps)
+            own.map(|kind| PlannedAction { path: self.path_of(index, None), kind }).into_iter().chain(steps)
         })
     }
 
@@ -248,7 +248,7 @@ impl RestorePlan {
     pub fn len(&self) -> usize {
         let steps = self.dirs.iter().flat_map(|dir| dir.steps.iter());
         let own = (0..self.dirs.len()).filter(|index| self.own_kind(*index).is_some());
-        steps.filter(|step| !matches!(step, Step::Keep)).count() + own.count()
+        steps.filter(|step| !matches!(step, NameStep::Keep)).count() + own.count()
     }
 
     /// Changes that [`super::apply`] will make if nothing is in its way, sorted by path.
@@ -261,9 +261,9 @@ impl Layout {
     /// Action on a directory itself, apart from its content.
     pub(super) fn own_kind(&self, index: DirIndex) -> Option<ActionKind> {
         match (&self.dirs[index].how, &self.dirs[index].leave) {
-            (How::Make { .. }, _) => Some(ActionKind::MakeDirectory),
-            (How::Remove { .. }, _) => Some(ActionKind::RemoveDirectory),
-            (How::Enter(_), Leave::Target { old: Some(old), new })
+            (DirEntryMode::Make { .. }, _) => Some(ActionKind::MakeDirectory),
+            (DirEntryMode::Remove { .. }, _) => Some(ActionKind::RemoveDirectory),
+            (DirEntryMode::Enter(_), Leave::Target { old: Some(old), new })
                 if Aspects::to_reach(old, new).metadata() =>
             {
                 Some(ActionKind::SetMetadata)
@@ -272,7 +272,7 @@ impl Layout {
         }
     }
 
-    pub(super) fn step_change(&self, index: DirIndex, step: &Step) -> Option<Change> {
+    pub(super) fn step_change(&self, index: DirIndex, step: &NameStep) -> Option<Change> {
         let (old, new) = step.sides();
         let change_type = step.change_type()?;
         let path = self.path_of(index, Some(step.name()?));
@@ -292,9 +292,9 @@ impl Layout {
             Some(Change::between(self.path_of(index, None), change_type, old, new))
         };
         match (&dir.how, &dir.leave) {
-            (How::Make { new, .. }, _) if alone => change(ChangeType::Created, None, Some(new)),
-            (How::Remove { old, .. }, _) if alone => change(ChangeType::Deleted, Some(old), None),
-            (How::Enter(_), Leave::Target { old: Some(old), new }) => {
+            (DirEntryMode::Make { new, .. }, _) if alone => change(ChangeType::Created, None, Some(new)),
+            (DirEntryMode::Remove { old, .. }, _) if alone => change(ChangeType::Deleted, Some(old), None),
+            (DirEntryMode::Enter(_), Leave::Target { old: Some(old), new }) => {
                 let change_type = Aspects::to_reach(old, new).change_type()?;
                 change(change_type, Some(old), Some(new))
             }
@@ -306,10 +306,10 @@ impl Layout {
     pub(super) fn swap_change(&self, index: DirIndex) -> Option<Change> {
         let path = || self.path_of(index, None);
         match &self.dirs[index].how {
-            How::Make { over: Some(old), .. } => {
+            DirEntryMode::Make { over: Some(old), .. } => {
                 Some(Change::between(path(), ChangeType::Deleted, Some(old), None))
             }
-            How::Remove { then: Some(new), .. } => {
+            DirEntryMode::Remove { then: Some(new), .. } => {
                 Some(Change::between(path(), ChangeType::Created, None, Some(new)))
             }
             _ => None,
@@ -333,7 +333,7 @@ impl Layout {
         }
         names.reverse();
         let top = match &self.dirs[index].how {
-            How::Top(path) => path.as_path(),
+            DirEntryMode::Top(path) => path.as_path(),
             _ => Path::new("/"),
         };
         (top, names)
@@ -365,11 +365,11 @@ impl Layout {
         let (mut new_bytes, mut old_bytes, mut largest) = (0u64, 0u64, 0u64);
         let dirs = self.dirs.iter().enumerate().filter(|(index, _)| self.top(*index) == top);
         for step in dirs.flat_map(|(_, dir)| dir.steps.iter()) {
-            if let Step::Create(new) | Step::Late(new) | Step::Replace { new, .. } = &step {
+            if let NameStep::Create(new) | NameStep::Late(new) | NameStep::Replace { new, .. } = &step {
                 new_bytes = new_bytes.saturating_add(size(new));
                 largest = largest.max(size(new));
             }
-            if let Step::Delete(old) | Step::Replace { old, .. } = &step {
+            if let NameStep::Delete(old) | NameStep::Replace { old, .. } = &step {
                 old_bytes = old_bytes.saturating_add(size(old));
             }
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::plan::{How, RestorePlan};
+use super::plan::{DirEntryMode, RestorePlan};
 use crate::pool;
 
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum PreflightError {
 pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
     for top in &plan.tops {
         let dir = &plan.dirs[*top];
-        let How::Top(path) = &dir.how else { continue };
+        let DirEntryMode::Top(path) = &dir.how else { continue };
         if dir.steps.is_empty() && dir.children.is_empty() {
             continue;
         }

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::journal::is_temporary;
-use super::put::create;
+use super::place_entry::create;
 use crate::disk;
 
 pub(super) fn is_unsupported(error: &io::Error) -> bool {

@@ -16,23 +16,23 @@ pub(super) enum Chosen {
 }
 
 #[derive(Debug)]
-pub(super) struct Choice {
-    places: Vec<Place>,
+pub(super) struct PathSelection {
+    places: Vec<SelectionNode>,
     start: Chosen,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct SelectionNode {
     next: HashMap<Box<[u8]>, usize>,
     end: Option<PathBuf>,
 }
 
-impl Choice {
-    pub(super) fn new(selection: &Selection) -> Choice {
+impl PathSelection {
+    pub(super) fn new(selection: &Selection) -> PathSelection {
         let Selection::Paths(paths) = selection else {
-            return Choice { places: Vec::new(), start: Chosen::Whole };
+            return PathSelection { places: Vec::new(), start: Chosen::Whole };
         };
-        let mut choice = Choice { places: vec![Place::default()], start: Chosen::Below(0) };
+        let mut choice = PathSelection { places: vec![SelectionNode::default()], start: Chosen::Below(0) };
         for path in paths {
             choice.add(path);
         }
@@ -45,7 +45,7 @@ impl Choice {
             let fresh = self.places.len();
             at = *self.places[at].next.entry(name.into()).or_insert(fresh);
             if at == fresh {
-                self.places.push(Place::default());
+                self.places.push(SelectionNode::default());
             }
         }
         self.places[at].end = Some(path.to_path_buf());

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::plan::Step;
+use super::plan::NameStep;
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::diff::EntryRef;
 use crate::node::Entry;
@@ -20,7 +20,7 @@ pub(super) struct Steps {
     /// Offset of each step.
     starts: Vec<usize>,
     /// Steps on files with several names, decided afterwards.
-    decided: HashMap<usize, Step>,
+    decided: HashMap<usize, NameStep>,
 }
 
 impl Steps {
@@ -32,7 +32,7 @@ impl Steps {
         self.starts.is_empty()
     }
 
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: NameStep) {
         let at = self.starts.len();
         self.starts.push(self.bytes.len());
         let mut out = Writer::onto(std::mem::take(&mut self.bytes));
@@ -44,7 +44,7 @@ impl Steps {
     }
 
     /// Replace a step.
-    pub(super) fn set(&mut self, at: usize, step: Step) {
+    pub(super) fn set(&mut self, at: usize, step: NameStep) {
         self.decided.insert(at, step);
     }
 
@@ -54,7 +54,7 @@ impl Steps {
         self.starts.shrink_to_fit();
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<Step> {
+    pub(super) fn get(&self, at: usize) -> Option<NameStep> {
         if let Some(step) = self.decided.get(&at) {
             return Some(step.clone());
         }
@@ -62,21 +62,21 @@ impl Steps {
         unpack(self.bytes.get(*self.starts.get(at)?..)?).ok()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Step> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = NameStep> + '_ {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
     /// Whether any step comes after everything else.
     pub(super) fn any_late(&self) -> bool {
-        self.any(|tag| tag == LATE, Step::is_late)
+        self.any(|tag| tag == LATE, NameStep::is_late)
     }
 
     /// Whether any step changes the names in the directory.
     pub(super) fn any_moves(&self) -> bool {
-        self.any(|tag| tag != META, |step| !matches!(step, Step::Keep | Step::Meta { .. }))
+        self.any(|tag| tag != META, |step| !matches!(step, NameStep::Keep | NameStep::Meta { .. }))
     }
 
-    fn any(&self, packed: impl Fn(u8) -> bool, decided: impl Fn(&Step) -> bool) -> bool {
+    fn any(&self, packed: impl Fn(u8) -> bool, decided: impl Fn(&NameStep) -> bool) -> bool {
         self.starts.iter().enumerate().any(|(at, start)| match self.decided.get(&at) {
             Some(step) => decided(step),
             None => self.bytes.get(*start).is_some_and(|tag| packed(*tag)),
@@ -85,30 +85,30 @@ impl Steps {
 }
 
 /// Pack a step. False: steps of this kind are not packed.
-fn pack(step: &Step, out: &mut Writer) -> bool {
+fn pack(step: &NameStep, out: &mut Writer) -> bool {
     let (tag, entries): (u8, [Option<&EntryRef>; 2]) = match step {
-        Step::Create(new) => (CREATE, [Some(new), None]),
-        Step::Late(new) => (LATE, [Some(new), None]),
-        Step::Delete(old) => (DELETE, [Some(old), None]),
-        Step::Replace { old, new } => (REPLACE, [Some(old), Some(new)]),
-        Step::Meta { old, new } => (META, [Some(old), Some(new)]),
-        Step::Link { .. } | Step::Keep => return false,
+        NameStep::Create(new) => (CREATE, [Some(new), None]),
+        NameStep::Late(new) => (LATE, [Some(new), None]),
+        NameStep::Delete(old) => (DELETE, [Some(old), None]),
+        NameStep::Replace { old, new } => (REPLACE, [Some(old), Some(new)]),
+        NameStep::Meta { old, new } => (META, [Some(old), Some(new)]),
+        NameStep::Link { .. } | NameStep::Keep => return false,
     };
     out.byte(tag);
     entries.into_iter().flatten().for_each(|entry| entry.encode(out));
     true
 }
 
-fn unpack(bytes: &[u8]) -> Result<Step, Malformed> {
+fn unpack(bytes: &[u8]) -> Result<NameStep, Malformed> {
     let mut from = Reader::new(bytes);
     let tag = from.byte()?;
     let first = EntryRef::owned(Entry::decode(&mut from)?);
     Ok(match tag {
-        CREATE => Step::Create(first),
-        LATE => Step::Late(first),
-        DELETE => Step::Delete(first),
-        REPLACE => Step::Replace { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
-        META => Step::Meta { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
+        CREATE => NameStep::Create(first),
+        LATE => NameStep::Late(first),
+        DELETE => NameStep::Delete(first),
+        REPLACE => NameStep::Replace { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
+        META => NameStep::Meta { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
         _ => return Err(Malformed("a step")),
     })
 }

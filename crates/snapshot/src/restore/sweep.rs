@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::displace::{self, Verdict, read_link};
+use super::displace::{self, DisplaceVerdict, read_link};
+use super::place_entry::TargetDir;
 use super::plan::RestorePlan;
-use super::put::Place;
 use super::verify::each_dir;
-use super::{Failed, Kept, KeptContent, RestoreError, RestoreId};
+use super::{FailedPath, KeptAside, KeptContent, RestoreError, RestoreId};
 use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
@@ -22,8 +22,8 @@ use crate::state::Objects;
 #[derive(Debug, Default)]
 pub struct Swept {
     pub removed: u64,
-    pub kept: Vec<Kept>,
-    pub failed: Vec<Failed>,
+    pub kept: Vec<KeptAside>,
+    pub failed: Vec<FailedPath>,
 }
 
 /// Remove the temporary files of the restore `id`, whose plan this was.
@@ -65,9 +65,9 @@ fn sweep_dir(
         match dispose(dir, name.as_bytes(), objects) {
             Ok(kept) => {
                 swept.removed += 1;
-                swept.kept.extend(kept.map(|content| Kept { path: path(), content }));
+                swept.kept.extend(kept.map(|content| KeptAside { path: path(), content }));
             }
-            Err(error) => swept.failed.push(Failed { path: path(), error }),
+            Err(error) => swept.failed.push(FailedPath { path: path(), error }),
         }
     }
 }
@@ -97,13 +97,13 @@ fn dispose(
     let stat = stat.map_err(|errno| RestoreError::io("stat it")(errno.into()))?;
     let kept = match displace::kind_of(&stat) {
         FileType::RegularFile => match displace::file(dir, name, None, objects)? {
-            Verdict::Stored(stored) => {
+            DisplaceVerdict::Stored(stored) => {
                 unlink().map_err(RestoreError::io("remove it"))?;
                 return stored.unlinked(objects);
             }
             // A program writes to it: it was displaced, and stays under a permanent name.
-            Verdict::Busy | Verdict::Other => {
-                let beside = Place::new(dir, objects).keep_beside(name, b"displaced")?;
+            DisplaceVerdict::Busy | DisplaceVerdict::Other => {
+                let beside = TargetDir::new(dir, objects).keep_beside(name, b"displaced")?;
                 return Err(RestoreError::Beside { name: String::from_utf8_lossy(&beside).into_owned() });
             }
         },
@@ -122,6 +122,6 @@ fn dispose(
 
 impl Swept {
     fn fail(&mut self, path: PathBuf, doing: &'static str, source: std::io::Error) {
-        self.failed.push(Failed { path, error: RestoreError::Io { doing, source } });
+        self.failed.push(FailedPath { path, error: RestoreError::Io { doing, source } });
     }
 }

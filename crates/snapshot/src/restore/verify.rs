@@ -11,13 +11,13 @@ use rustix::fs::{AtFlags, Stat};
 use super::displace;
 use super::meta::is_mtime;
 use super::open::{open_path, open_top};
-use super::plan::{DirIndex, How, Leave, RestorePlan, Step};
-use super::{Failed, RestoreError, RestoreOutcome};
+use super::plan::{DirEntryMode, DirIndex, Leave, NameStep, RestorePlan};
+use super::{FailedPath, RestoreError, RestoreOutcome};
 use crate::dirs::open_dir;
 use crate::node::{Entry, Kind};
 
 /// Check every restored name. Returns those that are wrong and were not reported already.
-pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
+pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<FailedPath> {
     let skipped = outcome.skipped.iter().map(|one| one.path.as_path());
     let known: HashSet<&Path> = skipped.chain(outcome.failed.iter().map(|one| one.path.as_path())).collect();
     let mut failed = Vec::new();
@@ -34,20 +34,20 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
                     (Err(rustix::io::Errno::ACCESS), _) => is_closed(plan, index),
                     _ => false,
                 };
-                if !fine && !matches!(step, Step::Keep) {
+                if !fine && !matches!(step, NameStep::Keep) {
                     let path = plan.path_of(index, Some(&entry.name));
-                    failed.push(Failed { path, error: RestoreError::Verify });
+                    failed.push(FailedPath { path, error: RestoreError::Verify });
                 }
             }
         }
-        Err(_) if matches!(plan.dirs[index].how, How::Remove { .. }) => {}
+        Err(_) if matches!(plan.dirs[index].how, DirEntryMode::Remove { .. }) => {}
         // A removed root whose parent was removed with it; another entry may be there now.
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied && is_emptied(plan, index) => {}
         // Closed to its owner, as before: only root can look.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_closed(plan, index) => {}
         Err(source) => {
             let error = RestoreError::Io { doing: "open it", source };
-            failed.push(Failed { path: plan.path_of(index, None), error });
+            failed.push(FailedPath { path: plan.path_of(index, None), error });
         }
     });
     // Below a directory that could not be entered nothing was done.
@@ -58,8 +58,8 @@ pub fn verify(plan: &RestorePlan, outcome: &RestoreOutcome) -> Vec<Failed> {
 /// Whether the only step in a root's parent directory is the root's removal.
 fn is_emptied(plan: &RestorePlan, index: DirIndex) -> bool {
     let dir = &plan.dirs[index];
-    let goes = |child: &DirIndex| matches!(plan.dirs[*child].how, How::Remove { then: None, .. });
-    matches!(dir.how, How::Top(_))
+    let goes = |child: &DirIndex| matches!(plan.dirs[*child].how, DirEntryMode::Remove { then: None, .. });
+    matches!(dir.how, DirEntryMode::Top(_))
         && dir.steps.iter().all(|step| step.sides().1.is_none())
         && dir.children.iter().all(goes)
 }
@@ -103,7 +103,7 @@ pub(super) fn each_dir(plan: &RestorePlan, visit: &mut dyn FnMut(DirIndex, io::R
     // Below a directory that cannot be opened nothing can: remember that instead of trying each level of a deep tree.
     let mut closed: HashMap<DirIndex, i32> = HashMap::new();
     for (index, dir) in plan.dirs.iter().enumerate() {
-        if let How::Top(path) = &dir.how {
+        if let DirEntryMode::Top(path) = &dir.how {
             top = open_top(path);
             visit(index, top.as_ref().map(AsFd::as_fd).map_err(|error| error.kind().into()));
             continue;

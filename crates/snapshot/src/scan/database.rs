@@ -13,12 +13,12 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::Names;
-use super::unfinished::{Dirty, Taken};
+use super::unfinished::{Dirty, DirtyFile};
 use super::{Scan, ScanError, Worker};
 use crate::dirs::Dir;
 use crate::node::Reason;
 use crate::read::{is_settled, now};
-use crate::stat::{Found, PACKED, stat_at};
+use crate::stat::{FoundStat, PACKED, stat_at};
 use crate::units::{LOG_INDEX, SQLITE, SUFFIXES, database_of, database_reason, names_of};
 
 /// Number of times that the files are read before they are excluded; the pause between grows.
@@ -103,7 +103,7 @@ impl Database {
         fd: BorrowedFd<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
-    ) -> Result<Vec<(usize, Taken)>, ScanError> {
+    ) -> Result<Vec<(usize, DirtyFile)>, ScanError> {
         let mut why = self.left_out.clone();
         for attempt in 0..ATTEMPTS {
             if why.is_some() {
@@ -113,13 +113,13 @@ impl Database {
                 std::thread::sleep(PAUSE * attempt);
             }
             match self.attempt(scan, dir, fd, dirty, worker)? {
-                Attempt::Taken(taken) => return Ok(taken),
-                Attempt::LeftOut(reason) => why = Some(reason),
-                Attempt::Changed => {}
+                DatabaseAttempt::Taken(taken) => return Ok(taken),
+                DatabaseAttempt::LeftOut(reason) => why = Some(reason),
+                DatabaseAttempt::Changed => {}
             }
         }
         let reason = database_reason(&self.name, &why.unwrap_or(Reason::Unstable));
-        Ok(self.members.iter().map(|at| (*at, Taken::LeftOut(reason.clone()))).collect())
+        Ok(self.members.iter().map(|at| (*at, DirtyFile::LeftOut(reason.clone()))).collect())
     }
 
     fn attempt(
@@ -129,14 +129,14 @@ impl Database {
         fd: BorrowedFd<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
-    ) -> Result<Attempt, ScanError> {
+    ) -> Result<DatabaseAttempt, ScanError> {
         let (before, settled) = self.look(fd);
         let unlisted = |(name, look): (Vec<u8>, &Option<_>)| {
             look.is_some() && !self.members.iter().any(|at| *dirty[*at].name == *name)
         };
         // A file that appeared since the directory was listed is in no list; it may disappear again.
         if names_of(&self.name).zip(&before).any(unlisted) {
-            return Ok(Attempt::Changed);
+            return Ok(DatabaseAttempt::Changed);
         }
         let mut taken = Vec::with_capacity(self.members.len());
         for at in &self.members {
@@ -144,19 +144,23 @@ impl Database {
             if !settled && !dirty[*at].name.ends_with(LOG_INDEX) {
                 let again = dirty[*at].take_now(scan, dir, fd, worker)?;
                 if !again.is_same(&one, &dirty[*at].name) {
-                    return Ok(Attempt::Changed);
+                    return Ok(DatabaseAttempt::Changed);
                 }
                 one = again;
             }
             match one {
                 // SQLite does not need the log's index.
                 one if dirty[*at].name.ends_with(LOG_INDEX) => taken.push((*at, one)),
-                Taken::LeftOut(Reason::Unstable) => return Ok(Attempt::Changed),
-                Taken::LeftOut(reason) => return Ok(Attempt::LeftOut(reason)),
+                DirtyFile::LeftOut(Reason::Unstable) => return Ok(DatabaseAttempt::Changed),
+                DirtyFile::LeftOut(reason) => return Ok(DatabaseAttempt::LeftOut(reason)),
                 one => taken.push((*at, one)),
             }
         }
-        if self.look(fd).0 == before { Ok(Attempt::Taken(taken)) } else { Ok(Attempt::Changed) }
+        if self.look(fd).0 == before {
+            Ok(DatabaseAttempt::Taken(taken))
+        } else {
+            Ok(DatabaseAttempt::Changed)
+        }
     }
 
     /// Stat all its files but the log's index, which does not matter. Also returns whether the last change of each is
@@ -164,7 +168,7 @@ impl Database {
     fn look(&self, dir: BorrowedFd<'_>) -> (Look, bool) {
         let coarse = now();
         let mut settled = true;
-        let mut one = |found: Found| {
+        let mut one = |found: FoundStat| {
             settled &= is_settled(found.stat.ctime, coarse);
             found.stat.pack()
         };
@@ -174,8 +178,8 @@ impl Database {
     }
 }
 
-enum Attempt {
-    Taken(Vec<(usize, Taken)>),
+enum DatabaseAttempt {
+    Taken(Vec<(usize, DirtyFile)>),
     /// Excluded, and retrying does not help.
     LeftOut(Reason),
     Changed,

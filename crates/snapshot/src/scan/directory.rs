@@ -9,20 +9,20 @@ use rustix::fs::FileType;
 use super::database::Databases;
 use super::measure::{self, InDirectory};
 use super::names::{Names, list};
-use super::old::OldEntries;
+use super::previous::OldEntries;
 use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
-use super::{DirTask, Ignored, Listing, Scan, ScanError, Task, Worker};
+use super::{DirTask, Ignored, Listing, Scan, ScanError, ScanTask, Worker};
 use crate::bytes::Writer;
-use crate::cache::{CachedDir, Piece};
+use crate::cache::{CachedBytes, CachedDir};
 use crate::dirs::{Dir, DirId, open_dir};
-use crate::exclusion::{DirRules, Has, LargePacks, Verdict, is_git_pack, is_in_git};
+use crate::exclusion::{DirRules, ExclusionVerdict, Has, LargePacks, is_git_pack, is_in_git};
 use crate::hash::ContentHash;
 use crate::node::{Name, Omitted, Reason, Stamp, Time, Xattr};
 use crate::pool::Queue;
-use crate::read::{self, How, OnlyClone, is_settled, unreadable};
-use crate::record::{self, ANYWAY, Known, Payload, TRUSTED};
+use crate::read::{self, OnlyClone, ReadOptions, is_settled, unreadable};
+use crate::record::{self, ANYWAY, Payload, RecordedEntry, TRUSTED};
 use crate::restore::is_temporary;
-use crate::stat::{Found, PACKED, stat_at};
+use crate::stat::{FoundStat, PACKED, stat_at};
 use crate::state::Observer;
 use crate::units::{LOG_INDEX, repository_reason};
 
@@ -69,7 +69,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         scan: &'a Scan<'b>,
         worker: &mut Worker<'_>,
         task: DirTask,
-        queue: &Queue<Task>,
+        queue: &Queue<ScanTask>,
         observer: &dyn Observer,
     ) -> Result<(), ScanError> {
         let opened = open(scan, &task).and_then(|dir| {
@@ -156,7 +156,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         fd: BorrowedFd<'_>,
         names: &Names,
         name: &[u8],
-        known: Option<&Known<'_>>,
+        known: Option<&RecordedEntry<'_>>,
     ) {
         let found = match stat_at(fd, name) {
             Ok(found) => found,
@@ -173,10 +173,10 @@ impl<'a, 'b> Directory<'a, 'b> {
         let packed = found.stat.pack();
         let known = known.filter(|known| known.stat().kind() == found.stat.kind());
         let (flags, searching) = match self.judge(fd, names, name, is_dir, known) {
-            Verdict::Take => (0, None),
-            Verdict::TakeAnyway => (ANYWAY, None),
-            Verdict::Search(reason) => (ANYWAY, Some(reason)),
-            Verdict::Leave(reason) => {
+            ExclusionVerdict::Take => (0, None),
+            ExclusionVerdict::TakeAnyway => (ANYWAY, None),
+            ExclusionVerdict::Search(reason) => (ANYWAY, Some(reason)),
+            ExclusionVerdict::Leave(reason) => {
                 if matches!(reason, Reason::Ignored { .. }) {
                     worker.ignored.push(Ignored { dir: self.id, name: name.into(), is_dir });
                 }
@@ -218,7 +218,7 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 
     /// Reason to exclude a name, whatever the rules say.
-    fn set_apart(&self, name: &[u8], found: &Found) -> Option<Reason> {
+    fn set_apart(&self, name: &[u8], found: &FoundStat) -> Option<Reason> {
         let is_dir = found.stat.is_dir();
         if self.scan.own.contains(&(found.dev, found.stat.ino)) {
             return Some(Reason::OwnState);
@@ -249,7 +249,7 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 
     /// Whether the cached content is still valid.
-    fn is_trusted(&self, known: &Known<'_>, found: &Found) -> bool {
+    fn is_trusted(&self, known: &RecordedEntry<'_>, found: &FoundStat) -> bool {
         known.flags & TRUSTED != 0
             && (!found.stat.is_file()
                 || found.stat.ctime < self.scan.session_start && !self.scan.mapped.contains(found))
@@ -262,18 +262,18 @@ impl<'a, 'b> Directory<'a, 'b> {
         names: &Names,
         name: &[u8],
         is_dir: bool,
-        known: Option<&Known<'_>>,
-    ) -> Verdict {
-        let Some(dir) = &self.path else { return Verdict::Take };
+        known: Option<&RecordedEntry<'_>>,
+    ) -> ExclusionVerdict {
+        let Some(dir) = &self.path else { return ExclusionVerdict::Take };
         if !is_dir && self.same_rules && known.is_some_and(|known| known.flags & ANYWAY == 0) {
-            return Verdict::Take;
+            return ExclusionVerdict::Take;
         }
         let path = if dir.is_empty() { name.to_vec() } else { [&dir[..], name].join(&b'/') };
         self.rules.judge(&path, name, is_dir, &InDirectory { fd, names })
     }
 
     /// Exclude an entry. `found`: its stat, if known.
-    fn leave(&mut self, fd: BorrowedFd<'_>, name: &[u8], found: Option<&Found>, reason: Reason) {
+    fn leave(&mut self, fd: BorrowedFd<'_>, name: &[u8], found: Option<&FoundStat>, reason: Reason) {
         if let Some(database) = self.databases.of(name).filter(|_| !name.ends_with(LOG_INDEX)) {
             database.leave_out(&reason);
         }
@@ -292,7 +292,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
     }
 
-    fn carry_over(&mut self, known: &Known<'_>, flags: u8) {
+    fn carry_over(&mut self, known: &RecordedEntry<'_>, flags: u8) {
         self.same &= known.flags & ANYWAY == flags & ANYWAY;
         if known.flags & ANYWAY == flags & ANYWAY {
             self.out.extend_from_slice(known.raw);
@@ -311,15 +311,15 @@ impl<'a, 'b> Directory<'a, 'b> {
     fn subdir(
         &mut self,
         name: &[u8],
-        found: &Found,
-        known: Option<&Known<'_>>,
+        found: &FoundStat,
+        known: Option<&RecordedEntry<'_>>,
         flags: u8,
         searching: Option<Reason>,
     ) {
         let id = self.scan.dirs.add(self.id, name);
         let packed = found.stat.pack();
         // Its attributes are not in this record: they are known only while its ctime shows every change.
-        let unchanged = |known: &Known<'_>| {
+        let unchanged = |known: &RecordedEntry<'_>| {
             *known.packed == packed && known.flags & TRUSTED != 0 && known.flags | TRUSTED == flags | TRUSTED
         };
         self.same &= known.is_some_and(unchanged);
@@ -335,9 +335,9 @@ impl<'a, 'b> Directory<'a, 'b> {
     fn read_later(
         &mut self,
         name: &[u8],
-        found: &Found,
+        found: &FoundStat,
         flags: u8,
-        (known, trusted): (Option<&Known<'_>>, bool),
+        (known, trusted): (Option<&RecordedEntry<'_>>, bool),
         before: Option<ContentHash>,
     ) {
         let number = self.dirty.len();
@@ -358,7 +358,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             name: name.into(),
             found: *found,
             flags,
-            how: How { mapped, only_clone, before },
+            how: ReadOptions { mapped, only_clone, before },
             at: self.out.len(),
             old: known.map(|known| known.raw.into()),
             of_database,
@@ -371,9 +371,9 @@ impl<'a, 'b> Directory<'a, 'b> {
         &mut self,
         fd: BorrowedFd<'_>,
         name: &[u8],
-        found: &Found,
+        found: &FoundStat,
         flags: u8,
-        known: Option<&Known<'_>>,
+        known: Option<&RecordedEntry<'_>>,
     ) {
         let coarse = read::now();
         let payload = match found.stat.kind() {
@@ -399,13 +399,13 @@ impl<'a, 'b> Directory<'a, 'b> {
         task: DirTask,
         dir: Dir,
         xattrs: Vec<Xattr>,
-        queue: &Queue<Task>,
+        queue: &Queue<ScanTask>,
     ) -> Result<(), ScanError> {
         let old_omitted = self.old.map(|old| old.omitted.to_vec());
         let listing = Listing {
             id: self.id,
             rules: self.rules.digest(),
-            entries: Piece::Own(self.out),
+            entries: CachedBytes::Own(self.out),
             omitted: Vec::new(),
             xattrs,
             old: task.old,
@@ -427,7 +427,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let unfinished = Arc::new(Unfinished::new(dir.clone(), draft, self.dirty, results));
         let (rules, above) = (self.rules, self.path);
         queue.push_all(self.subdirs.into_iter().map(|subdir| {
-            Task::Dir(DirTask {
+            ScanTask::Dir(DirTask {
                 id: subdir.id,
                 place: Some((dir.clone(), subdir.name)),
                 above: above.clone(),
@@ -440,7 +440,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         drop(dir);
         let mut parts = unfinished.parts();
         let first = parts.next().unwrap_or_default();
-        queue.push_all(parts.map(|part| Task::Files(unfinished.clone(), part)));
+        queue.push_all(parts.map(|part| ScanTask::Files(unfinished.clone(), part)));
         unfinished.read(self.scan, worker, first)
     }
 }
@@ -463,7 +463,7 @@ fn failed(task: &DirTask, reason: Reason) -> Listing {
     Listing {
         id: task.id,
         rules: [0; 32],
-        entries: Piece::Own(Vec::new()),
+        entries: CachedBytes::Own(Vec::new()),
         omitted: Vec::new(),
         xattrs: Vec::new(),
         old: task.old,

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::database::{ATTEMPTS, PAUSE, has_company, is_database};
 use super::{Listing, Scan, ScanError, Worker};
 use crate::bytes::Writer;
-use crate::cache::{Cache, Piece};
+use crate::cache::{Cache, CachedBytes};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
-use crate::read::{How, Moment, Outcome, unreadable};
+use crate::read::{Moment, ReadOptions, ReadOutcome, unreadable};
 use crate::record::{self, Payload, SPARSE, TRUSTED};
-use crate::stat::{Found, stat_at};
+use crate::stat::{FoundStat, stat_at};
 use crate::units::database_reason;
 use crate::unlock::ScannedFile;
 
@@ -29,7 +29,7 @@ pub(super) struct Unfinished {
     dir: Arc<Dir>,
     listing: Mutex<Option<Draft>>,
     dirty: Vec<Dirty>,
-    results: Mutex<Vec<Read>>,
+    results: Mutex<Vec<DirtyRead>>,
     pending: AtomicUsize,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Draft {
 #[derive(Debug)]
 pub(super) struct Dirty {
     pub(super) name: Box<[u8]>,
-    pub(super) found: Found,
+    pub(super) found: FoundStat,
     pub(super) flags: u8,
-    pub(super) how: How,
+    pub(super) how: ReadOptions,
     /// Its index in the listing.
     pub(super) at: usize,
     /// Its bytes in the last scan's record.
@@ -59,10 +59,10 @@ pub(super) struct Dirty {
 }
 
 /// Result for a file, by its index in `dirty`.
-pub(super) type Read = (usize, Taken);
+pub(super) type DirtyRead = (usize, DirtyFile);
 
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum DirtyFile {
     Entry(Vec<u8>),
     LeftOut(Reason),
     Gone,
@@ -70,7 +70,7 @@ pub(super) enum Taken {
 
 impl Unfinished {
     /// `results`: those for the files of databases.
-    pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>, results: Vec<Read>) -> Unfinished {
+    pub(super) fn new(dir: Arc<Dir>, draft: Draft, dirty: Vec<Dirty>, results: Vec<DirtyRead>) -> Unfinished {
         let tasks = dirty.len().div_ceil(FILES_PER_TASK).max(1);
         Unfinished {
             dir,
@@ -119,34 +119,35 @@ impl Unfinished {
 }
 
 impl Draft {
-    fn complete(mut self, dirty: &[Dirty], results: Vec<Read>) -> Listing {
+    fn complete(mut self, dirty: &[Dirty], results: Vec<DirtyRead>) -> Listing {
         let mut listing = self.listing;
         if !results.is_empty() {
             let gaps = listing.entries;
-            let taken = |(_, taken): &Read| if let Taken::Entry(bytes) = taken { bytes.len() } else { 0 };
+            let taken =
+                |(_, taken): &DirtyRead| if let DirtyFile::Entry(bytes) = taken { bytes.len() } else { 0 };
             let mut entries = Vec::with_capacity(gaps.len() + results.iter().map(taken).sum::<usize>());
             let mut done = 0;
             for ((_, taken), dirty) in results.into_iter().zip(dirty) {
                 entries.extend_from_slice(&gaps[done..dirty.at]);
                 done = dirty.at;
                 match taken {
-                    Taken::Entry(bytes) => {
+                    DirtyFile::Entry(bytes) => {
                         let same =
                             dirty.old.as_ref().is_some_and(|old| is_same_entry(old, &bytes, &dirty.name));
                         listing.same &= same;
                         entries.extend_from_slice(&bytes);
                     }
                     // The comparison of excluded entries shows whether that is new.
-                    Taken::LeftOut(reason) => {
+                    DirtyFile::LeftOut(reason) => {
                         let name = Name::new(&dirty.name);
                         let stamp = dirty.found.stat.stamp(&reason);
                         self.omitted.extend(name.map(|name| Omitted { name, is_dir: false, reason, stamp }));
                     }
-                    Taken::Gone => listing.same = false,
+                    DirtyFile::Gone => listing.same = false,
                 }
             }
             entries.extend_from_slice(&gaps[done..]);
-            listing.entries = Piece::Own(entries);
+            listing.entries = CachedBytes::Own(entries);
             self.omitted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         }
         listing.omitted = record::put_omitted(&self.omitted);
@@ -161,8 +162,8 @@ impl Listing {
         let old = self.old.and_then(|id| cache?.entries(id)).filter(|old| **old == *self.entries);
         match (old, &mut self.entries) {
             (Some(old), entries) => *entries = old,
-            (None, Piece::Own(bytes)) => bytes.shrink_to_fit(),
-            (None, Piece::Shared { .. }) => {}
+            (None, CachedBytes::Own(bytes)) => bytes.shrink_to_fit(),
+            (None, CachedBytes::Shared { .. }) => {}
         }
         self
     }
@@ -180,13 +181,13 @@ pub(super) fn is_same_entry(old: &[u8], new: &[u8], name: &[u8]) -> bool {
     old[..at] == new[..at] && old_flags | TRUSTED == new_flags | TRUSTED && old_rest == new_rest
 }
 
-impl Taken {
+impl DirtyFile {
     /// Whether two results are the same: only the trust flag may differ.
-    pub(super) fn is_same(&self, other: &Taken, name: &[u8]) -> bool {
+    pub(super) fn is_same(&self, other: &DirtyFile, name: &[u8]) -> bool {
         match (self, other) {
-            (Taken::Entry(one), Taken::Entry(other)) => is_same_entry(one, other, name),
-            (Taken::LeftOut(one), Taken::LeftOut(other)) => one == other,
-            (Taken::Gone, Taken::Gone) => true,
+            (DirtyFile::Entry(one), DirtyFile::Entry(other)) => is_same_entry(one, other, name),
+            (DirtyFile::LeftOut(one), DirtyFile::LeftOut(other)) => one == other,
+            (DirtyFile::Gone, DirtyFile::Gone) => true,
             _ => false,
         }
     }
@@ -194,8 +195,8 @@ impl Taken {
 
 impl Dirty {
     /// Correct the counts for a file that was counted as captured and is not.
-    pub(super) fn count(&self, taken: &Taken, worker: &mut Worker<'_>) {
-        if !matches!(taken, Taken::Entry(_)) {
+    pub(super) fn count(&self, taken: &DirtyFile, worker: &mut Worker<'_>) {
+        if !matches!(taken, DirtyFile::Entry(_)) {
             // Another thread may have counted it: only the sums over all threads are valid.
             worker.counts.files = worker.counts.files.wrapping_sub(1);
             worker.counts.bytes = worker.counts.bytes.wrapping_sub(self.found.stat.size);
@@ -209,14 +210,14 @@ impl Dirty {
         place: &Dir,
         dir: BorrowedFd<'_>,
         worker: &mut Worker<'_>,
-    ) -> Result<Taken, ScanError> {
+    ) -> Result<DirtyFile, ScanError> {
         let found = match stat_at(dir, &self.name) {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
-            Err(error) => return Ok(Taken::LeftOut(unreadable(&error))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirtyFile::Gone),
+            Err(error) => return Ok(DirtyFile::LeftOut(unreadable(&error))),
         };
         if let Some(old) = self.old.as_ref().filter(|_| self.trusted && found == self.found) {
-            return Ok(Taken::Entry(old.to_vec()));
+            return Ok(DirtyFile::Entry(old.to_vec()));
         }
         self.take_as(found, scan, place, dir, worker)
     }
@@ -227,18 +228,18 @@ impl Dirty {
         place: &Dir,
         dir: BorrowedFd<'_>,
         worker: &mut Worker<'_>,
-    ) -> Result<Taken, ScanError> {
+    ) -> Result<DirtyFile, ScanError> {
         self.take_as(self.found, scan, place, dir, worker)
     }
 
     fn take_as(
         &self,
-        mut found: Found,
+        mut found: FoundStat,
         scan: &Scan<'_>,
         place: &Dir,
         dir: BorrowedFd<'_>,
         worker: &mut Worker<'_>,
-    ) -> Result<Taken, ScanError> {
+    ) -> Result<DirtyFile, ScanError> {
         let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
         let mut database = false;
         for look in 0..ATTEMPTS {
@@ -251,16 +252,18 @@ impl Dirty {
             database = false;
             match worker.read(dir, &self.name, &found, self.how, &unlock)? {
                 // A database that was idle when the directory was listed, and is not now.
-                Outcome::Content(content)
+                ReadOutcome::Content(content)
                     if content.database && !self.of_database && has_company(dir, &self.name) =>
                 {
                     database = true;
                     found.stat = content.stat;
                 }
-                Outcome::LeftOut(Reason::Unstable) if !self.of_database && is_database(dir, &self.name) => {
+                ReadOutcome::LeftOut(Reason::Unstable)
+                    if !self.of_database && is_database(dir, &self.name) =>
+                {
                     database = true;
                 }
-                Outcome::Content(content) => {
+                ReadOutcome::Content(content) => {
                     if content.moment == Moment::Growing {
                         worker.growing.push((place.id, self.name.clone(), content.stat.size));
                     }
@@ -270,19 +273,19 @@ impl Dirty {
                     let flags = self.flags | sparse | trusted;
                     let payload = Payload::File(content.hash);
                     record::put(&mut out, &self.name, flags, &content.stat.pack(), &payload, &content.xattrs);
-                    return Ok(Taken::Entry(out.finish()));
+                    return Ok(DirtyFile::Entry(out.finish()));
                 }
-                Outcome::LeftOut(reason) => return Ok(Taken::LeftOut(reason)),
-                Outcome::Replaced => match stat_at(dir, &self.name) {
+                ReadOutcome::LeftOut(reason) => return Ok(DirtyFile::LeftOut(reason)),
+                ReadOutcome::Replaced => match stat_at(dir, &self.name) {
                     Ok(now) if now.stat.is_file() => found = now,
                     // It became another kind of entry meanwhile.
                     Ok(_) => break,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
-                    Err(error) => return Ok(Taken::LeftOut(unreadable(&error))),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirtyFile::Gone),
+                    Err(error) => return Ok(DirtyFile::LeftOut(unreadable(&error))),
                 },
             }
         }
         let reason = Reason::Unstable;
-        Ok(Taken::LeftOut(if database { database_reason(&self.name, &reason) } else { reason }))
+        Ok(DirtyFile::LeftOut(if database { database_reason(&self.name, &reason) } else { reason }))
     }
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{ASIDE, Found, Held, LateRoot, Record, Recorded, RecordedId, Session, SessionError, io_error};
+use super::{
+    ASIDE, Held, LateRoot, RecordSlot, Recorded, RecordedId, Session, SessionError, SnapshotList, io_error,
+};
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
-use crate::manifest::{Sheet, SnapshotId};
+use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::Time;
 use crate::time;
 
@@ -27,14 +29,14 @@ pub struct Mended {
 /// A readable manifest.
 struct Readable {
     recorded: Recorded,
-    sheet: Sheet,
+    sheet: ManifestBody,
     modified: SystemTime,
 }
 
 /// Everything known from the manifests.
 #[derive(Default)]
 pub(super) struct Rebuilt {
-    pub(super) record: Record,
+    pub(super) record: SnapshotList,
     pub(super) lost: Vec<PathBuf>,
 }
 
@@ -94,7 +96,7 @@ impl Session {
             other => other.map_err(|source| io_error(path, source))?,
         };
         let modified = path.symlink_metadata().and_then(|meta| meta.modified());
-        let (Ok(sheet), Ok(modified)) = (Sheet::decode(&bytes), modified) else { return Ok(None) };
+        let (Ok(sheet), Ok(modified)) = (ManifestBody::decode(&bytes), modified) else { return Ok(None) };
         let file = path.strip_prefix(&self.dir).unwrap_or(path).to_string_lossy().into_owned();
         if !super::is_manifest_name(&file) {
             return Ok(None);
@@ -118,7 +120,7 @@ impl Session {
     /// Replace a damaged record by a rebuilt one; the damaged record and unreadable manifests are kept beside it.
     /// `None`: the record is intact, or there is none.
     pub(crate) fn mend(&self, _held: &Held) -> Result<Option<Mended>, SessionError> {
-        let Found::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
+        let RecordSlot::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         let path = self.record_path();
         let aside = aside(&path);
@@ -139,13 +141,13 @@ impl Session {
 
     /// Damage of the record, the number of readable snapshots, and the unreadable manifests.
     pub(crate) fn damage(&self) -> Result<Option<(String, usize, Vec<PathBuf>)>, SessionError> {
-        let Found::Damaged { what, .. } = self.find_record()? else { return Ok(None) };
+        let RecordSlot::Damaged { what, .. } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         Ok(Some((what, record.snapshots.len(), lost)))
     }
 
     /// The record, or without one what the manifests say: what a collection must keep.
-    pub(crate) fn record_or_manifests(&self) -> Result<Option<Record>, SessionError> {
+    pub(crate) fn record_or_manifests(&self) -> Result<Option<SnapshotList>, SessionError> {
         match self.record()? {
             Some(record) => Ok(Some(record)),
             None => Ok(Some(self.rebuild()?.record)),
@@ -181,7 +183,7 @@ pub fn aside(path: &Path) -> PathBuf {
 }
 
 /// Make a record: numbered snapshots by number, each other one after the last one taken before it.
-fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> Record {
+fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> SnapshotList {
     let mut roots: Vec<PathBuf> = Vec::new();
     let mut late = Vec::new();
     for (at, one) in numbered.iter().enumerate() {
@@ -201,7 +203,7 @@ fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> Record {
     }
     roots.sort();
     // The start is unknown: with time 0 every file counts as changed since, so that none is trusted unread.
-    let mut record = Record { late, ..Record::new(roots, Time { seconds: 0, nanos: 0 }) };
+    let mut record = SnapshotList { late, ..SnapshotList::new(roots, Time { seconds: 0, nanos: 0 }) };
     let mut others = others.into_iter().peekable();
     let mut numbered = numbered.into_iter().peekable();
     while let Some(one) = numbered.next() {

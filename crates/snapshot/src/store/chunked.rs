@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::Ordering;
 
-use super::Key;
-use super::chunks::{ChunkList, Part, each_chunk};
+use super::ObjectKey;
+use super::chunks::{ChunkList, FilePart, each_chunk};
 use super::error::StoreError;
 use super::files::{failed, pwrite_all, unique};
 use super::hashing::Hashing;
-use super::large::Shape;
+use super::large::LargeName;
 use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
 use super::record::Codec;
 use super::refused;
-use super::spans::Piece;
+use super::spans::SpanPiece;
 use super::staged::{LargeSource, source_failed};
 use super::writer::{Appender, Large, OVERHEAD, PACK, locked};
 use crate::hash::{ContentHash, chunk_hash};
@@ -48,8 +48,10 @@ pub(super) fn stage<'a, 'w>(
         let read = each_chunk(source, known.size, known.sparse, &mut buffer, &source_failed, &mut |piece| {
             hashing.feed(piece);
             list.push(match piece {
-                Piece::Data(bytes) => Part { len: bytes.len() as u64, chunk: Some(staging.put(bytes)?) },
-                Piece::Zeros(len) => Part { len, chunk: None },
+                SpanPiece::Data(bytes) => {
+                    FilePart { len: bytes.len() as u64, chunk: Some(staging.put(bytes)?) }
+                }
+                SpanPiece::Zeros(len) => FilePart { len, chunk: None },
             });
             Ok(())
         });
@@ -85,7 +87,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
 
     fn put(&mut self, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
         let hash = chunk_hash(bytes);
-        let key = Key::chunk(hash);
+        let key = ObjectKey::chunk(hash);
         if self.new.contains(&hash) || self.appender.writer.took(&key) || self.appender.stored(&key, 0)? {
             return Ok(hash);
         }
@@ -119,13 +121,13 @@ impl<'a, 'w> Chunked<'a, 'w> {
     pub(super) fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
         let Some(list) = self.list.clone() else { return Ok(false) };
         let writer = self.appender.writer;
-        let large = || Large { files: vec![(Shape::Chunks, list)], bytes: self.cost };
+        let large = || Large { files: vec![(LargeName::Chunks, list)], bytes: self.cost };
         if !writer.keep_large(hash, large)? {
             return Ok(false);
         }
         self.kept = true;
         for chunk in self.new.drain() {
-            writer.promise(Key::chunk(chunk));
+            writer.promise(ObjectKey::chunk(chunk));
         }
         locked(&writer.built).append(&mut self.closed);
         Ok(true)

@@ -13,11 +13,11 @@ use std::os::fd::BorrowedFd;
 use fastcdc::v2020::FastCDC;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Damage, Problem, StoreError};
+use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{pread, read_all};
-use super::large::{Shape, folder_name, name_of, parse_name};
-use super::spans::{Piece, span};
-use super::{Key, ObjectKind, Store};
+use super::large::{LargeName, folder_name, name_of, parse_name};
+use super::spans::{SpanPiece, span};
+use super::{ObjectKey, ObjectKind, Store};
 
 /// Minimum chunk size. With half a megabyte on average, the list of a large file is as small as one changed chunk.
 const LEAST: usize = 128 << 10;
@@ -36,7 +36,7 @@ const HOLE: [u8; 32] = [0; 32];
 
 /// A part of a file: a chunk, or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FilePart {
     pub(super) len: u64,
     /// Address of the chunk; `None` for a hole.
     pub(super) chunk: Option<[u8; 32]>,
@@ -46,11 +46,11 @@ pub(super) struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChunkList {
     pub(super) size: u64,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FilePart>,
 }
 
 impl ChunkList {
-    pub(super) fn push(&mut self, part: Part) {
+    pub(super) fn push(&mut self, part: FilePart) {
         self.size += part.len;
         self.parts.push(part);
     }
@@ -81,9 +81,9 @@ impl ChunkList {
         if count.checked_mul(PART) != Some(parts.len()) {
             return None;
         }
-        let parts: Vec<Part> = parts_of(parts).collect();
-        let longest = |part: &Part| if part.chunk.is_some() { LONGEST } else { u64::MAX };
-        let fits = |sum: u64, part: &Part| {
+        let parts: Vec<FilePart> = parts_of(parts).collect();
+        let longest = |part: &FilePart| if part.chunk.is_some() { LONGEST } else { u64::MAX };
+        let fits = |sum: u64, part: &FilePart| {
             sum.checked_add(part.len).filter(|_| part.len > 0 && part.len <= longest(part))
         };
         let sum = parts.iter().try_fold(0, fits)?;
@@ -91,11 +91,11 @@ impl ChunkList {
     }
 }
 
-fn parts_of(bytes: &[u8]) -> impl Iterator<Item = Part> + '_ {
+fn parts_of(bytes: &[u8]) -> impl Iterator<Item = FilePart> + '_ {
     bytes.chunks_exact(PART).filter_map(|part| {
         let (len, hash) = part.split_first_chunk::<8>()?;
         let hash: [u8; 32] = *hash.first_chunk()?;
-        Some(Part { len: u64::from_le_bytes(*len), chunk: (hash != HOLE).then_some(hash) })
+        Some(FilePart { len: u64::from_le_bytes(*len), chunk: (hash != HOLE).then_some(hash) })
     })
 }
 
@@ -106,14 +106,14 @@ pub(super) fn each_chunk(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(Piece<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut at = 0;
     while at < size {
         let span = span(fd, at, size, holes).map_err(failed)?;
         let end = span.offset + span.len;
         if span.hole {
-            each(Piece::Zeros(span.len))?;
+            each(SpanPiece::Zeros(span.len))?;
         } else {
             cut_span(fd, at, end, buffer, failed, each)?;
         }
@@ -128,7 +128,7 @@ fn cut_span(
     end: u64,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(Piece<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let window = usize::try_from(end - at).unwrap_or(WINDOW).min(WINDOW);
     buffer.resize(window.max(buffer.len()), 0);
@@ -147,7 +147,7 @@ fn cut_span(
         }
         let rest = &buffer[start..filled];
         let (_, len) = FastCDC::new(rest, LEAST, AVERAGE, MOST).cut(0, rest.len());
-        each(Piece::Data(&rest[..len]))?;
+        each(SpanPiece::Data(&rest[..len]))?;
         start += len;
     }
     Ok(())
@@ -158,40 +158,40 @@ fn cut_span(
 pub(super) struct ChunksOf {
     named: HashSet<[u8; 32]>,
     /// Damaged lists. The chunks that can still be read from them are among the named ones.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<StoreProblem>,
 }
 
 impl ChunksOf {
-    pub(super) fn contains(&self, key: &Key) -> bool {
+    pub(super) fn contains(&self, key: &ObjectKey) -> bool {
         self.named.contains(&key.hash)
     }
 }
 
 impl Store {
     /// Chunks of a large object; none if it is stored in another form.
-    pub(crate) fn chunks_in(&self, key: Key) -> Result<Vec<Key>, StoreError> {
+    pub(crate) fn chunks_in(&self, key: ObjectKey) -> Result<Vec<ObjectKey>, StoreError> {
         if key.kind != ObjectKind::Blob {
             return Ok(Vec::new());
         }
         let list = self.large.open_folder(&folder_name(&key.hash));
-        let list = list.and_then(|folder| read_all(&folder, &name_of(&key.hash, Shape::Chunks)));
+        let list = list.and_then(|folder| read_all(&folder, &name_of(&key.hash, LargeName::Chunks)));
         let (bytes, _) = match list {
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             list => list?,
         };
         let parts = parts_of(bytes.get(START..).unwrap_or_default());
-        let key = |hash| Key { kind: ObjectKind::Chunk, hash };
+        let key = |hash| ObjectKey { kind: ObjectKind::Chunk, hash };
         Ok(parts.filter_map(|part| part.chunk).map(key).collect())
     }
 
     /// Chunks of all files that are `wanted`.
-    pub(super) fn chunks_of(&self, wanted: &dyn Fn(Key) -> bool) -> Result<ChunksOf, StoreError> {
+    pub(super) fn chunks_of(&self, wanted: &dyn Fn(ObjectKey) -> bool) -> Result<ChunksOf, StoreError> {
         let mut found = ChunksOf::default();
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
             for name in folder.names()? {
-                let Some((hash, Shape::Chunks)) = parse_name(&name) else { continue };
-                let key = Key { kind: ObjectKind::Blob, hash };
+                let Some((hash, LargeName::Chunks)) = parse_name(&name) else { continue };
+                let key = ObjectKey { kind: ObjectKind::Blob, hash };
                 if !wanted(key) {
                     continue;
                 }
@@ -202,7 +202,7 @@ impl Store {
                 };
                 if ChunkList::decode(&bytes).is_none() {
                     let file = folder.path_of(&name);
-                    found.problems.push(Problem { file, object: Some(key), what: Damage::List });
+                    found.problems.push(StoreProblem { file, object: Some(key), what: Damage::List });
                 }
                 let parts = parts_of(bytes.get(START..).unwrap_or_default());
                 found.named.extend(parts.filter_map(|part| part.chunk));
@@ -217,9 +217,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn part() -> impl Strategy<Value = Part> {
+    fn part() -> impl Strategy<Value = FilePart> {
         (1..LONGEST, proptest::option::of(any::<[u8; 32]>()))
-            .prop_map(|(len, chunk)| Part { len, chunk: chunk.filter(|hash| *hash != HOLE) })
+            .prop_map(|(len, chunk)| FilePart { len, chunk: chunk.filter(|hash| *hash != HOLE) })
     }
 
     proptest! {

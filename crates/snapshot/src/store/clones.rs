@@ -18,8 +18,8 @@ use nono_sys::extents::{Extent, extents};
 use super::Store;
 use super::error::StoreError;
 use super::files::{failed, file_stat, read_all, size_of};
-use super::large::{Shape, feed, folder_name, is_suspect, name_of};
-use super::spans::{Piece, each_piece_in};
+use super::large::{LargeName, feed, folder_name, is_suspect, name_of};
+use super::spans::{SpanPiece, each_piece_in};
 use super::staged::LargeSource;
 use crate::hash::{CHUNK, ContentHash, ContentHasher, HashKind, Trail};
 
@@ -68,7 +68,7 @@ impl Before {
         let found = store
             .large
             .open_folder(&folder_name(hash.as_bytes()))
-            .and_then(|folder| Ok((folder.open(&name_of(hash.as_bytes(), Shape::Plain))?, folder)));
+            .and_then(|folder| Ok((folder.open(&name_of(hash.as_bytes(), LargeName::Plain))?, folder)));
         let (file, folder) = match found {
             Err(error) if error.is_not_found() => return Ok(None),
             other => other?,
@@ -96,7 +96,7 @@ impl Before {
             return Ok(None);
         }
         let folder = store.large.open_folder(&folder_name(self.hash.as_bytes()))?;
-        match read_all(&folder, &name_of(self.hash.as_bytes(), Shape::Hashes)) {
+        match read_all(&folder, &name_of(self.hash.as_bytes(), LargeName::Hashes)) {
             Ok((bytes, _)) => Ok(Trail::check(bytes, &self.hash)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -150,7 +150,7 @@ impl<'a> Reading<'a> {
     fn stretch(&mut self, part: Range<u64>) -> Result<(), StoreError> {
         let failed = |source| failed("read", self.path)(source);
         let (hasher, read) = (&mut self.hasher, &mut self.read);
-        each_piece_in(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: Piece<'_>| {
+        each_piece_in(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: SpanPiece<'_>| {
             feed(hasher, piece);
             *read += piece.data_len();
             Ok(())

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::Key;
+use super::ObjectKey;
 
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +22,9 @@ pub enum StoreError {
     #[error("cannot write the file: {0}")]
     Target(io::Error),
     #[error("{key} is not in the store {dir}", dir = dir.display())]
-    Missing { key: Key, dir: PathBuf },
+    Missing { key: ObjectKey, dir: PathBuf },
     #[error("{file} is damaged: {damage}", file = file.display())]
-    Damaged { file: PathBuf, object: Option<Key>, damage: Damage },
+    Damaged { file: PathBuf, object: Option<ObjectKey>, damage: Damage },
     /// The store was written by another version of this program.
     #[error("{path} was written by another version of nono", path = path.display())]
     Version { path: PathBuf },
@@ -93,7 +93,7 @@ pub enum Damage {
     #[error("the chunk list was changed or cut")]
     List,
     #[error("a part of it is damaged or missing: {0}")]
-    Part(Key),
+    Part(ObjectKey),
     #[error("it cannot be read: {0}")]
     Unreadable(crate::node::Errno),
     #[error("it is not a file of a store")]
@@ -102,24 +102,29 @@ pub enum Damage {
 
 /// A problem: the file, the object if known, and the damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct StoreProblem {
     pub file: PathBuf,
-    pub object: Option<Key>,
+    pub object: Option<ObjectKey>,
     pub what: Damage,
 }
 
-impl Problem {
+impl StoreProblem {
     /// Convert an error about damage into a problem; other errors are returned.
-    pub(super) fn from_error(error: StoreError, object: Option<Key>) -> Result<Problem, StoreError> {
+    pub(super) fn from_error(
+        error: StoreError,
+        object: Option<ObjectKey>,
+    ) -> Result<StoreProblem, StoreError> {
         match error {
             StoreError::Damaged { file, object: named, damage } => {
-                Ok(Problem { file, object: named.or(object), what: damage })
+                Ok(StoreProblem { file, object: named.or(object), what: damage })
             }
             StoreError::Io { path, source, doing } => match (doing, source.raw_os_error()) {
                 // Only an error of reading is a finding; a failed write is a failure.
-                ("read" | "open", Some(errno)) => {
-                    Ok(Problem { file: path, object, what: Damage::Unreadable(crate::node::Errno(errno)) })
-                }
+                ("read" | "open", Some(errno)) => Ok(StoreProblem {
+                    file: path,
+                    object,
+                    what: Damage::Unreadable(crate::node::Errno(errno)),
+                }),
                 _ => Err(StoreError::Io { path, source, doing }),
             },
             other => Err(other),

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::error::{Problem, StoreError};
+use super::error::{StoreError, StoreProblem};
 use super::files::Fsyncs;
-use super::large::{Shape, parse_name};
+use super::large::{LargeName, parse_name};
 use super::pack::Pack;
-use super::rewrite::{How, Watch, remove_packs, rewrite};
-use super::{Key, ObjectKind, Store};
+use super::rewrite::{RewriteOptions, RewriteWatch, remove_packs, rewrite};
+use super::{ObjectKey, ObjectKind, Store};
 
 /// Percentage of live bytes below which a pack is rewritten.
 const WORTH: u64 = 70;
@@ -32,12 +32,12 @@ pub struct Collected {
     pub bytes_after: u64,
     pub fsyncs: u64,
     /// Damage found on the way; damaged objects stay where they are.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<StoreProblem>,
 }
 
 impl Store {
     /// Remove everything that is not live. Waits until there is no writer.
-    pub fn gc(&self, live: &dyn Fn(Key) -> bool) -> Result<Collected, StoreError> {
+    pub fn gc(&self, live: &dyn Fn(ObjectKey) -> bool) -> Result<Collected, StoreError> {
         self.gc_with(true, |_| Ok(live))
     }
 
@@ -49,7 +49,7 @@ impl Store {
         mark: impl FnOnce(&Store) -> Result<Live, E>,
     ) -> Result<Collected, E>
     where
-        Live: Fn(Key) -> bool,
+        Live: Fn(ObjectKey) -> bool,
         E: From<StoreError>,
     {
         self.collect(wait, WORTH, mark)
@@ -58,7 +58,7 @@ impl Store {
     /// The same, leaving no dead object in any pack.
     pub fn purge_with<Live, E>(&self, mark: impl FnOnce(&Store) -> Result<Live, E>) -> Result<Collected, E>
     where
-        Live: Fn(Key) -> bool,
+        Live: Fn(ObjectKey) -> bool,
         E: From<StoreError>,
     {
         self.collect(true, ALL, mark)
@@ -71,7 +71,7 @@ impl Store {
         mark: impl FnOnce(&Store) -> Result<Live, E>,
     ) -> Result<Collected, E>
     where
-        Live: Fn(Key) -> bool,
+        Live: Fn(ObjectKey) -> bool,
         E: From<StoreError>,
     {
         let _one = self.maintain(wait)?;
@@ -80,12 +80,12 @@ impl Store {
         Ok(self.sweep(&live, worth)?)
     }
 
-    fn sweep(&self, live: &dyn Fn(Key) -> bool, worth: u64) -> Result<Collected, StoreError> {
+    fn sweep(&self, live: &dyn Fn(ObjectKey) -> bool, worth: u64) -> Result<Collected, StoreError> {
         let fsyncs = Fsyncs::default();
         let mut collected = Collected { bytes_before: self.usage()?.total(), ..Collected::default() };
         collected.debris = self.remove_debris(true)?;
         let chunks = self.chunks_of(live)?;
-        let needed = |key: Key| match key.kind {
+        let needed = |key: ObjectKey| match key.kind {
             ObjectKind::Chunk => chunks.contains(&key),
             _ => live(key),
         };
@@ -102,7 +102,7 @@ impl Store {
 
     fn sweep_packs(
         &self,
-        live: &dyn Fn(Key) -> bool,
+        live: &dyn Fn(ObjectKey) -> bool,
         worth: u64,
         fsyncs: &Fsyncs,
         collected: &mut Collected,
@@ -125,8 +125,8 @@ impl Store {
         poor.sort_by_key(|pack| live_bytes(pack, live).0);
         for pack in poor {
             let view = self.view.refresh(self)?;
-            let watch = Watch { cancel: &|| false, progress: &|_| {} };
-            let how = |whatever_room| How { share_lock: false, whatever_room };
+            let watch = RewriteWatch { cancel: &|| false, progress: &|_| {} };
+            let how = |whatever_room| RewriteOptions { share_lock: false, whatever_room };
             // One at a time: space for one more pack is enough.
             let inputs = [pack];
             let mut new = rewrite(self, &view, &inputs, live, how(false), fsyncs, &watch)?;
@@ -143,7 +143,7 @@ impl Store {
 
     fn sweep_large(
         &self,
-        live: &dyn Fn(Key) -> bool,
+        live: &dyn Fn(ObjectKey) -> bool,
         fsyncs: &Fsyncs,
         collected: &mut Collected,
     ) -> Result<(), StoreError> {
@@ -152,10 +152,10 @@ impl Store {
             let mut lists = false;
             for name in folder.names()? {
                 let Some((hash, shape)) = parse_name(&name) else { continue };
-                if !live(Key { kind: ObjectKind::Blob, hash }) {
+                if !live(ObjectKey { kind: ObjectKind::Blob, hash }) {
                     folder.unlink(&name)?;
-                    collected.large_dropped += u64::from(shape != Shape::Hashes);
-                    lists |= shape == Shape::Chunks;
+                    collected.large_dropped += u64::from(shape != LargeName::Hashes);
+                    lists |= shape == LargeName::Chunks;
                 }
             }
             if lists {
@@ -167,7 +167,7 @@ impl Store {
 }
 
 /// Live bytes, and all bytes.
-fn live_bytes(pack: &Pack, live: &dyn Fn(Key) -> bool) -> (u64, u64) {
+fn live_bytes(pack: &Pack, live: &dyn Fn(ObjectKey) -> bool) -> (u64, u64) {
     let mut bytes = (0, 0);
     for entry in pack.index.entries() {
         let size = u64::from(entry.stored) + super::record::HEAD as u64;

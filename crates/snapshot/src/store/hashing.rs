@@ -4,7 +4,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use super::large::feed;
-use super::spans::Piece;
+use super::spans::SpanPiece;
 use crate::hash::ContentHasher;
 
 /// Number of pieces queued for hashing: enough that neither thread waits for long.
@@ -30,8 +30,8 @@ impl<'scope> Hashing<'scope> {
             let mut hasher = ContentHasher::new(size);
             for piece in receiver {
                 match &piece {
-                    Owned::Data(bytes) => feed(&mut hasher, Piece::Data(bytes)),
-                    Owned::Zeros(len) => feed(&mut hasher, Piece::Zeros(*len)),
+                    Owned::Data(bytes) => feed(&mut hasher, SpanPiece::Data(bytes)),
+                    Owned::Zeros(len) => feed(&mut hasher, SpanPiece::Zeros(*len)),
                 }
             }
             hasher
@@ -43,13 +43,13 @@ impl<'scope> Hashing<'scope> {
         }
     }
 
-    pub(super) fn feed(&mut self, piece: Piece<'_>) {
+    pub(super) fn feed(&mut self, piece: SpanPiece<'_>) {
         match self {
             Hashing::Here(hasher) => feed(hasher, piece),
             Hashing::Beside(sender, _) => {
                 let owned = match piece {
-                    Piece::Data(bytes) => Owned::Data(bytes.to_vec()),
-                    Piece::Zeros(len) => Owned::Zeros(len),
+                    SpanPiece::Data(bytes) => Owned::Data(bytes.to_vec()),
+                    SpanPiece::Zeros(len) => Owned::Zeros(len),
                 };
                 // The thread ends early only by a panic, which is seen at the end.
                 let _ = sender.send(owned);

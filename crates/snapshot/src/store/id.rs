@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::error::{Damage, Problem, StoreError};
+use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{failed, read_all};
 use super::{Store, put_file};
 
@@ -51,9 +51,13 @@ impl Store {
     }
 
     /// A damaged id, as a problem of the store.
-    pub(super) fn check_id(&self) -> Result<Option<Problem>, StoreError> {
+    pub(super) fn check_id(&self) -> Result<Option<StoreProblem>, StoreError> {
         let damaged = matches!(self.read_id()?, Id::Damaged);
-        Ok(damaged.then(|| Problem { file: self.root.path_of(FILE), object: None, what: Damage::Format }))
+        Ok(damaged.then(|| StoreProblem {
+            file: self.root.path_of(FILE),
+            object: None,
+            what: Damage::Format,
+        }))
     }
 
     fn read_id(&self) -> Result<Id, StoreError> {

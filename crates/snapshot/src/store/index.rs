@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::record::{Codec, Head};
-use super::{Key, ObjectKind};
+use super::{ObjectKey, ObjectKind};
 
 const MAGIC: [u8; 16] = *b"nono index v1\r\n\0";
 const START: usize = 56;
@@ -16,8 +16,8 @@ const SETTLED: u32 = 1;
 
 /// Location of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) key: Key,
+pub(super) struct ObjectLocation {
+    pub(super) key: ObjectKey,
     pub(super) codec: Codec,
     pub(super) raw: u32,
     pub(super) stored: u32,
@@ -25,9 +25,9 @@ pub(super) struct Entry {
     pub(super) offset: u64,
 }
 
-impl Entry {
-    pub(super) fn of(head: &Head, offset: u64) -> Entry {
-        Entry { key: head.key, codec: head.codec, raw: head.raw, stored: head.stored, offset }
+impl ObjectLocation {
+    pub(super) fn of(head: &Head, offset: u64) -> ObjectLocation {
+        ObjectLocation { key: head.key, codec: head.codec, raw: head.raw, stored: head.stored, offset }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -38,13 +38,13 @@ impl Entry {
         out.extend_from_slice(&self.offset.to_le_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Option<Entry> {
+    fn decode(bytes: &[u8]) -> Option<ObjectLocation> {
         let mut hash = [0; 32];
         hash.copy_from_slice(bytes.get(..32)?);
-        let key = Key { kind: ObjectKind::from_byte(bytes[32])?, hash };
+        let key = ObjectKey { kind: ObjectKind::from_byte(bytes[32])?, hash };
         let codec = Codec::from_byte(bytes[33])?;
         let (raw, stored) = (small(bytes, 36)?, small(bytes, 40)?);
-        Some(Entry { key, codec, raw, stored, offset: long(bytes, 44)? })
+        Some(ObjectLocation { key, codec, raw, stored, offset: long(bytes, 44)? })
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) struct About {
 }
 
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct ObjectIndex {
     bytes: Vec<u8>,
     about: About,
     /// Number of keys that start with a lower byte, for each byte.
@@ -75,7 +75,7 @@ pub(super) struct Index {
 }
 
 /// Encode an index file.
-pub(super) fn encode(entries: &mut [Entry], about: &About) -> Vec<u8> {
+pub(super) fn encode(entries: &mut [ObjectLocation], about: &About) -> Vec<u8> {
     entries.sort_unstable_by(|a, b| order(&a.key).cmp(&order(&b.key)));
     let mut out = Vec::with_capacity(START + entries.len() * ENTRY + 8);
     out.extend_from_slice(&MAGIC);
@@ -92,13 +92,13 @@ pub(super) fn encode(entries: &mut [Entry], about: &About) -> Vec<u8> {
     out
 }
 
-fn order(key: &Key) -> (&[u8; 32], u8) {
+fn order(key: &ObjectKey) -> (&[u8; 32], u8) {
     (&key.hash, key.kind.byte())
 }
 
-impl Index {
+impl ObjectIndex {
     /// Decode an index; `None` if any bit was changed.
-    pub(super) fn decode(bytes: Vec<u8>) -> Option<Index> {
+    pub(super) fn decode(bytes: Vec<u8>) -> Option<ObjectIndex> {
         let (all, sum) = bytes.split_last_chunk::<8>()?;
         if all.len() < START || all[..16] != MAGIC || u64::from_le_bytes(*sum) != xxh3_64(all) {
             return None;
@@ -111,7 +111,7 @@ impl Index {
         boot.copy_from_slice(&all[32..48]);
         let about = About { pack_len: long(all, 24)?, boot, settled: small(all, 48)? & SETTLED != 0 };
         let fanout = fanout(&all[START..])?;
-        Some(Index { bytes, about, fanout })
+        Some(ObjectIndex { bytes, about, fanout })
     }
 
     pub(super) fn about(&self) -> &About {
@@ -126,7 +126,7 @@ impl Index {
         &self.bytes[START + place * ENTRY..][..ENTRY]
     }
 
-    pub(super) fn find(&self, key: &Key) -> Option<Entry> {
+    pub(super) fn find(&self, key: &ObjectKey) -> Option<ObjectLocation> {
         let first = usize::from(key.hash[0]);
         let (mut low, mut high) = (self.fanout[first] as usize, self.fanout[first + 1] as usize);
         while low < high {
@@ -135,15 +135,15 @@ impl Index {
             match found[..32].cmp(&key.hash[..]).then(found[32].cmp(&key.kind.byte())) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Entry::decode(found),
+                std::cmp::Ordering::Equal => return ObjectLocation::decode(found),
             }
         }
         None
     }
 
     /// All entries, by key. Invalid ones are skipped; `verify` counts them as missing.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        (0..self.len()).filter_map(|place| Entry::decode(self.at(place)))
+    pub(super) fn entries(&self) -> impl Iterator<Item = ObjectLocation> + '_ {
+        (0..self.len()).filter_map(|place| ObjectLocation::decode(self.at(place)))
     }
 }
 

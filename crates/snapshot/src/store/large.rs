@@ -14,15 +14,15 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::chunks::{ChunkList, Part};
+use super::chunks::{ChunkList, FilePart};
 use super::error::{Damage, StoreError};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
+use super::large_names::OBJECTS;
+pub(super) use super::large_names::{LargeName, PACKED, folder_name, name_of, parse_name};
 use super::pack::is_durable;
 use super::record::LEVEL;
-use super::shape::OBJECTS;
-pub(super) use super::shape::{PACKED, Shape, folder_name, name_of, parse_name};
-use super::spans::{PIECE, Piece, Target, each_piece, piece_of};
-use super::{Key, ObjectKind, Store};
+use super::spans::{PIECE, SpanFile, SpanPiece, each_piece, piece_of};
+use super::{ObjectKey, ObjectKind, Store};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};
 
@@ -44,16 +44,16 @@ pub(super) struct OpenLarge {
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) size: u64,
-    key: Key,
-    form: Form,
+    key: ObjectKey,
+    form: StoredForm,
 }
 
 /// Stored form of an object.
 #[derive(Debug)]
-enum Form {
+enum StoredForm {
     Plain,
     Packed(Closing),
-    Chunks(Vec<Part>),
+    Chunks(Vec<FilePart>),
 }
 
 /// Trailer of a settled object.
@@ -66,7 +66,7 @@ struct Closing {
 }
 
 impl Store {
-    pub(super) fn large_is_there(&self, key: &Key) -> Result<bool, StoreError> {
+    pub(super) fn large_is_there(&self, key: &ObjectKey) -> Result<bool, StoreError> {
         if key.kind != ObjectKind::Blob {
             return Ok(false);
         }
@@ -84,13 +84,13 @@ impl Store {
     }
 
     /// Bytes on disk of a large object; 0 if there is none.
-    pub(super) fn large_bytes(&self, key: &Key) -> Result<u64, StoreError> {
+    pub(super) fn large_bytes(&self, key: &ObjectKey) -> Result<u64, StoreError> {
         let folder = match self.large.open_folder(&folder_name(&key.hash)) {
             Err(error) if error.is_not_found() => return Ok(0),
             folder => folder?,
         };
         let mut bytes = 0;
-        for shape in [Shape::Plain, Shape::Packed, Shape::Chunks, Shape::Hashes] {
+        for shape in [LargeName::Plain, LargeName::Packed, LargeName::Chunks, LargeName::Hashes] {
             let stat = folder.stat(&name_of(&key.hash, shape))?;
             bytes += stat.map_or(0, |stat| super::files::allocated(&stat));
         }
@@ -112,11 +112,11 @@ impl Store {
     }
 
     /// Size stated by the object; `None` if there is none.
-    pub(super) fn large_size(&self, key: Key) -> Result<Option<u64>, StoreError> {
+    pub(super) fn large_size(&self, key: ObjectKey) -> Result<Option<u64>, StoreError> {
         Ok(self.open_large(&key.hash)?.map(|large| large.size))
     }
 
-    pub(super) fn read_large(&self, key: Key) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn read_large(&self, key: ObjectKey) -> Result<Vec<u8>, StoreError> {
         let large = self.open_large(&key.hash)?.ok_or_else(|| self.missing(key))?;
         if large.size > WHOLE {
             return Err(StoreError::TooLarge { size: large.size, dir: self.dir().to_owned() });
@@ -126,8 +126,8 @@ impl Store {
         large.each_piece(self, &mut Vec::new(), false, &mut |_, piece| {
             feed(&mut hasher, piece);
             match piece {
-                Piece::Data(data) => bytes.extend_from_slice(data),
-                Piece::Zeros(len) => {
+                SpanPiece::Data(data) => bytes.extend_from_slice(data),
+                SpanPiece::Zeros(len) => {
                     bytes.resize(bytes.len() + usize::try_from(len).unwrap_or(0), 0);
                 }
             }
@@ -151,11 +151,11 @@ impl Store {
         }
         let mut buffer = Vec::new();
         let mut hasher = ContentHasher::new(size);
-        let plain = matches!(large.form, Form::Plain);
+        let plain = matches!(large.form, StoredForm::Plain);
         if plain && clone(out, large.file.as_fd()).map_err(StoreError::Target)? {
             self.hash_clone(out, &large, &mut buffer, &mut hasher)?;
         } else {
-            let mut target = Target::new(out, sparse);
+            let mut target = SpanFile::new(out, sparse);
             large.each_piece(self, &mut buffer, false, &mut |at, piece| {
                 feed(&mut hasher, piece);
                 target.piece(at, piece).map_err(StoreError::Target)
@@ -174,7 +174,7 @@ impl Store {
         buffer: &mut Vec<u8>,
         hasher: &mut ContentHasher,
     ) -> Result<(), StoreError> {
-        let mut take = |_: u64, piece: Piece<'_>| {
+        let mut take = |_: u64, piece: SpanPiece<'_>| {
             feed(hasher, piece);
             Ok(())
         };
@@ -187,7 +187,7 @@ impl Store {
 
     /// One chunk of a file, checked against its address and its length in the list.
     fn read_chunk(&self, large: &OpenLarge, hash: [u8; 32], len: u64) -> Result<Vec<u8>, StoreError> {
-        let key = Key::chunk(hash);
+        let key = ObjectKey::chunk(hash);
         match self.read_packed(key) {
             Ok(Some(bytes)) if bytes.len() as u64 == len => Ok(bytes),
             Ok(_) | Err(StoreError::Damaged { .. }) => Err(large.damaged(Damage::Part(key))),
@@ -211,10 +211,10 @@ fn booted() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec - up.tv_sec
 }
 
-pub(super) fn feed(hasher: &mut ContentHasher, piece: Piece<'_>) {
+pub(super) fn feed(hasher: &mut ContentHasher, piece: SpanPiece<'_>) {
     match piece {
-        Piece::Data(bytes) => hasher.data(bytes),
-        Piece::Zeros(len) => hasher.zeros(len),
+        SpanPiece::Data(bytes) => hasher.data(bytes),
+        SpanPiece::Zeros(len) => hasher.zeros(len),
     }
 }
 
@@ -232,20 +232,20 @@ impl OpenLarge {
     pub(super) fn open(folder: &Folder, name: &str, hash: &[u8; 32]) -> Result<OpenLarge, StoreError> {
         let (file, path) = (folder.open(name)?, folder.path_of(name));
         let size = size_of(&file_stat(&file, &path)?);
-        let key = Key { kind: ObjectKind::Blob, hash: *hash };
-        let mut large = OpenLarge { file, path, size, key, form: Form::Plain };
+        let key = ObjectKey { kind: ObjectKind::Blob, hash: *hash };
+        let mut large = OpenLarge { file, path, size, key, form: StoredForm::Plain };
         match parse_name(name) {
-            Some((_, Shape::Packed)) => {
+            Some((_, LargeName::Packed)) => {
                 let closing = large.read_closing()?.ok_or_else(|| large.damaged(Damage::Trailer))?;
                 large.size = closing.size;
-                large.form = Form::Packed(closing);
+                large.form = StoredForm::Packed(closing);
             }
-            Some((_, Shape::Chunks)) => {
+            Some((_, LargeName::Chunks)) => {
                 let mut bytes = Vec::new();
                 (&large.file).read_to_end(&mut bytes).map_err(failed("read", &large.path))?;
                 let list = ChunkList::decode(&bytes).ok_or_else(|| large.damaged(Damage::List))?;
                 large.size = list.size;
-                large.form = Form::Chunks(list.parts);
+                large.form = StoredForm::Chunks(list.parts);
             }
             _ => {}
         }
@@ -295,29 +295,29 @@ impl OpenLarge {
         store: &Store,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         match &self.form {
-            Form::Plain => {
+            StoredForm::Plain => {
                 let failed = |source: io::Error| failed("read", &self.path)(source);
                 each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each)
             }
-            Form::Packed(closing) => self.each_unpacked(closing, buffer, sums, each),
-            Form::Chunks(parts) => self.each_part(store, parts, each),
+            StoredForm::Packed(closing) => self.each_unpacked(closing, buffer, sums, each),
+            StoredForm::Chunks(parts) => self.each_part(store, parts, each),
         }
     }
 
     fn each_part(
         &self,
         store: &Store,
-        parts: &[Part],
-        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+        parts: &[FilePart],
+        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut at = 0;
         for part in parts {
             match part.chunk {
-                Some(hash) => each(at, Piece::Data(&store.read_chunk(self, hash, part.len)?))?,
-                None => each(at, Piece::Zeros(part.len))?,
+                Some(hash) => each(at, SpanPiece::Data(&store.read_chunk(self, hash, part.len)?))?,
+                None => each(at, SpanPiece::Zeros(part.len))?,
             }
             at += part.len;
         }
@@ -329,7 +329,7 @@ impl OpenLarge {
         closing: &Closing,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };
@@ -339,18 +339,18 @@ impl OpenLarge {
         let mut at = 0;
         for (offset, len) in &closing.spans {
             if *offset > at {
-                each(at, Piece::Zeros(offset - at))?;
+                each(at, SpanPiece::Zeros(offset - at))?;
             }
             at = *offset;
             while at < offset + len {
                 let now = usize::try_from(offset + len - at).unwrap_or(PIECE).min(PIECE);
                 decoder.read_exact(&mut buffer[..now]).map_err(broken)?;
-                each(at, Piece::Data(&buffer[..now]))?;
+                each(at, SpanPiece::Data(&buffer[..now]))?;
                 at += now as u64;
             }
         }
         if at < closing.size {
-            each(at, Piece::Zeros(closing.size - at))?;
+            each(at, SpanPiece::Zeros(closing.size - at))?;
         }
         if sums { self.check_stream(decoder, closing, buffer) } else { Ok(()) }
     }
@@ -433,8 +433,8 @@ impl<'a> LargePacker<'a> {
     }
 
     /// Add the next piece; returns the bytes added to the file.
-    pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> Result<u64, StoreError> {
-        let Piece::Data(bytes) = piece else { return Ok(0) };
+    pub(super) fn piece(&mut self, at: u64, piece: SpanPiece<'_>) -> Result<u64, StoreError> {
+        let SpanPiece::Data(bytes) = piece else { return Ok(0) };
         match self.spans.last_mut() {
             Some((offset, len)) if *offset + *len == at => *len += bytes.len() as u64,
             _ => self.spans.push((at, bytes.len() as u64)),

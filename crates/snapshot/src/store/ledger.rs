@@ -10,7 +10,7 @@
 //! pack.
 
 mod account;
-mod books;
+mod ledger_file;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::account::Account;
-use self::books::{Books, Reserved};
+use self::ledger_file::{LedgerFile, Reserved};
 use super::error::StoreError;
 use super::files::{Folder, Lock, allocated};
 use super::{Store, rewrite, writer};
@@ -107,7 +107,7 @@ struct Ledger {
 struct Open<'a> {
     ledger: &'a Ledger,
     store: &'a Store,
-    books: Books,
+    books: LedgerFile,
     _lock: Lock,
 }
 
@@ -120,7 +120,7 @@ impl Ledger {
     fn open<'a>(&'a self, store: &'a Store, quota: Option<&Quota>) -> Result<Open<'a>, StoreError> {
         let lock = Lock::take(&self.folder, LOCK, true, true)?
             .ok_or_else(|| StoreError::Busy { path: self.folder.path_of(LOCK) })?;
-        let known = Books::read(&self.folder, BOOKS)?;
+        let known = LedgerFile::read(&self.folder, BOOKS)?;
         let fresh = known.is_none();
         let mut open = Open { ledger: self, store, books: known.unwrap_or_default(), _lock: lock };
         if let Some(quota) = quota {
@@ -253,7 +253,7 @@ impl Store {
         if self.root.stat(FOLDER)?.is_none() {
             return Ok(None);
         }
-        let books = Books::read(&Ledger::of(self)?.folder, BOOKS)?;
+        let books = LedgerFile::read(&Ledger::of(self)?.folder, BOOKS)?;
         Ok(books.map(|books| books.balance()))
     }
 

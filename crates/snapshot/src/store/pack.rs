@@ -16,9 +16,9 @@ use super::error::{Damage, StoreError};
 use super::files::{
     Folder, Fsyncs, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
 };
-use super::index::{About, Entry, Index, encode};
+use super::index::{About, ObjectIndex, ObjectLocation, encode};
 use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
-use super::{DURABLE, Key};
+use super::{DURABLE, ObjectKey};
 
 const BUFFER: usize = 1 << 20;
 /// Size from which on payloads are written without copying them into the buffer.
@@ -28,7 +28,7 @@ const DIRECT: usize = BUFFER / 2;
 #[derive(Debug)]
 pub(super) struct Pack {
     pub(super) id: String,
-    pub(super) index: Index,
+    pub(super) index: ObjectIndex,
     /// Whether the index was damaged, and this one rebuilt from the pack.
     pub(super) remade: bool,
     /// Whether rebuilding stopped before the end of the pack: there may be more in it.
@@ -59,7 +59,7 @@ impl Pack {
     /// Load an index; if it is damaged, rebuild it from the pack, so that one bad bit does not hide every object.
     pub(super) fn load(packs: &Folder, id: &str, boot: [u8; 16]) -> Result<Pack, StoreError> {
         let (bytes, stat) = read_all(packs, &index_name(id))?;
-        let (index, remade, partial) = match Index::decode(bytes) {
+        let (index, remade, partial) = match ObjectIndex::decode(bytes) {
             Some(index) => (index, false, false),
             None => remake(packs, id).map(|(index, partial)| (index, true, partial))?,
         };
@@ -137,11 +137,11 @@ impl OpenPack {
         Ok(read == start.len() && start == PACK_START)
     }
 
-    pub(super) fn content_damaged(&self, key: Key) -> StoreError {
+    pub(super) fn content_damaged(&self, key: ObjectKey) -> StoreError {
         self.damaged(Some(key), Damage::Content)
     }
 
-    fn damaged(&self, key: Option<Key>, damage: Damage) -> StoreError {
+    fn damaged(&self, key: Option<ObjectKey>, damage: Damage) -> StoreError {
         StoreError::Damaged { file: self.path.clone(), object: key, damage }
     }
 
@@ -153,7 +153,7 @@ impl OpenPack {
     }
 
     /// Head and payload of an entry's record, in one read.
-    pub(super) fn record(&self, entry: &Entry) -> Result<(Head, Vec<u8>), StoreError> {
+    pub(super) fn record(&self, entry: &ObjectLocation) -> Result<(Head, Vec<u8>), StoreError> {
         let damaged = |damage| self.damaged(Some(entry.key), damage);
         let offset = entry.offset;
         // Reserve no more memory than the file has bytes.
@@ -164,7 +164,7 @@ impl OpenPack {
         let read = pread(self.file.as_fd(), &mut record, offset).map_err(failed("read", &self.path))?;
         let head = record.first_chunk().filter(|_| read == record.len()).and_then(Head::decode);
         let head = head.ok_or_else(|| damaged(Damage::Record { offset }))?;
-        if Entry::of(&head, offset) != *entry {
+        if ObjectLocation::of(&head, offset) != *entry {
             return Err(damaged(Damage::Disagrees));
         }
         if xxh3_64(&record[HEAD..]) != head.sum {
@@ -175,7 +175,7 @@ impl OpenPack {
     }
 
     /// A whole object, checked against its address.
-    pub(super) fn object(&self, entry: &Entry) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn object(&self, entry: &ObjectLocation) -> Result<Vec<u8>, StoreError> {
         let (head, payload) = self.record(entry)?;
         let bytes = match head.codec {
             Codec::Raw => Some(payload),
@@ -208,15 +208,15 @@ impl OpenPack {
 }
 
 /// Rebuild an index from the readable records of a pack; also returns whether that stopped before the end.
-fn remake(packs: &Folder, id: &str) -> Result<(Index, bool), StoreError> {
+fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool), StoreError> {
     let pack = OpenPack::open(packs, id)?;
     let mut entries = Vec::new();
-    let end =
-        pack.walk(PACK_START.len() as u64, &mut |head, offset| entries.push(Entry::of(&head, offset)))?;
+    let end = pack
+        .walk(PACK_START.len() as u64, &mut |head, offset| entries.push(ObjectLocation::of(&head, offset)))?;
     entries.sort_by_key(|entry| (entry.key.hash, entry.key.kind.byte()));
     entries.dedup_by_key(|entry| entry.key);
     let about = About { pack_len: end, boot: [0; 16], settled: false };
-    let index = Index::decode(encode(&mut entries, &about));
+    let index = ObjectIndex::decode(encode(&mut entries, &about));
     Ok((index.ok_or_else(|| pack.damaged(None, Damage::Index))?, end < pack.len))
 }
 
@@ -228,7 +228,7 @@ pub(super) struct PackBuilder {
     path: PathBuf,
     buffer: Vec<u8>,
     written: u64,
-    entries: Vec<Entry>,
+    entries: Vec<ObjectLocation>,
 }
 
 /// A position in a pack being written.
@@ -243,7 +243,7 @@ pub(super) struct Mark {
 pub(super) struct BuiltPack {
     id: String,
     len: u64,
-    entries: Vec<Entry>,
+    entries: Vec<ObjectLocation>,
 }
 
 impl PackBuilder {
@@ -269,7 +269,7 @@ impl PackBuilder {
     /// Append one object. `raw` is its length, `payload` its stored bytes.
     pub(super) fn append(
         &mut self,
-        key: Key,
+        key: ObjectKey,
         codec: Codec,
         raw: u32,
         payload: &[u8],
@@ -293,7 +293,7 @@ impl PackBuilder {
         } else {
             self.buffer.extend_from_slice(payload);
         }
-        self.entries.push(Entry::of(&head, offset));
+        self.entries.push(ObjectLocation::of(&head, offset));
         Ok(())
     }
 

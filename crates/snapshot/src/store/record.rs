@@ -9,7 +9,7 @@ use std::io::Read as _;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Key, ObjectKind};
+use super::{ObjectKey, ObjectKind};
 use crate::hash::content_hash;
 use crate::node::tree_id;
 
@@ -49,7 +49,7 @@ impl Codec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    pub(super) key: Key,
+    pub(super) key: ObjectKey,
     pub(super) codec: Codec,
     /// Length of the object.
     pub(super) raw: u32,
@@ -83,7 +83,7 @@ impl Head {
         }
         let mut hash = [0; 32];
         hash.copy_from_slice(&head[16..48]);
-        let key = Key { kind: ObjectKind::from_byte(head[4])?, hash };
+        let key = ObjectKey { kind: ObjectKind::from_byte(head[4])?, hash };
         let codec = Codec::from_byte(head[5])?;
         let head = Head { key, codec, raw: number(8), stored: number(12), sum: long(48) };
         (codec == Codec::Zstd || head.raw == head.stored).then_some(head)
@@ -91,7 +91,7 @@ impl Head {
 }
 
 /// Whether these bytes match the key.
-pub(super) fn is_content_of(key: &Key, bytes: &[u8]) -> bool {
+pub(super) fn is_content_of(key: &ObjectKey, bytes: &[u8]) -> bool {
     key.hash
         == match key.kind {
             // Packs hold no chunked content, which begins at 1 GiB, but an exact check is cheap.

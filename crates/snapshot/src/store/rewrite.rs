@@ -8,22 +8,22 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::error::{Problem, StoreError};
+use super::error::{StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
-use super::index::Entry;
+use super::index::ObjectLocation;
 use super::ledger::{Account, Class};
 use super::pack::{OpenPack, Pack, PackBuilder, index_name, pack_name};
 use super::record::{Codec, Packer, is_content_of, unpack};
 use super::view::Packs;
 use super::writer::OVERHEAD;
-use super::{Key, LOCK, Store, Temp};
+use super::{LOCK, ObjectKey, Store, Temp};
 
 pub(super) const TEMP: &str = "m-";
 /// Number of bytes that a thread takes on at once.
 const SHARE: u64 = 1 << 20;
 
 /// Progress and cancellation callbacks; called from the caller's thread only.
-pub(super) struct Watch<'a> {
+pub(super) struct RewriteWatch<'a> {
     pub(super) cancel: &'a dyn Fn() -> bool,
     pub(super) progress: &'a dyn Fn(u64),
 }
@@ -37,14 +37,14 @@ pub(super) struct Rewritten {
     pub(super) no_room: bool,
     /// Old packs that are not needed any more.
     pub(super) replaced: Vec<Arc<Pack>>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<StoreProblem>,
 }
 
-struct Work<'a> {
+struct RewriteWork<'a> {
     store: &'a Store,
     inputs: &'a [Arc<Pack>],
     staying: &'a Packs,
-    jobs: Vec<(usize, Entry)>,
+    jobs: Vec<(usize, ObjectLocation)>,
     next: Mutex<usize>,
     out: Mutex<Option<PackBuilder>>,
     temp: &'a Temp,
@@ -52,7 +52,7 @@ struct Work<'a> {
     no_room: AtomicBool,
     stop: AtomicBool,
     done: AtomicU64,
-    bad: Mutex<Vec<(Key, Problem)>>,
+    bad: Mutex<Vec<(ObjectKey, StoreProblem)>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -61,7 +61,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Options of a rewrite.
 #[derive(Clone, Copy)]
-pub(super) struct How {
+pub(super) struct RewriteOptions {
     /// Take the store's shared lock while publishing.
     pub(super) share_lock: bool,
     /// Rewrite even if the store's limit leaves no room.
@@ -73,10 +73,10 @@ pub(super) fn rewrite(
     store: &Store,
     all: &Packs,
     inputs: &[Arc<Pack>],
-    wanted: &dyn Fn(Key) -> bool,
-    how: How,
+    wanted: &dyn Fn(ObjectKey) -> bool,
+    how: RewriteOptions,
     fsyncs: &Fsyncs,
-    watch: &Watch<'_>,
+    watch: &RewriteWatch<'_>,
 ) -> Result<Rewritten, StoreError> {
     let mut account = if how.whatever_room { None } else { Account::for_maintenance(store)? };
     let temp = match &account {
@@ -84,7 +84,7 @@ pub(super) fn rewrite(
         None => Temp::make(&store.tmp, TEMP)?,
     };
     let staying = all.without(inputs);
-    let work = Work {
+    let work = RewriteWork {
         store,
         inputs,
         staying: &staying,
@@ -103,7 +103,7 @@ pub(super) fn rewrite(
         let no_room = work.no_room.load(Ordering::SeqCst);
         return Ok(Rewritten { cancelled: !no_room, no_room, ..Rewritten::default() });
     }
-    let Work { out, bad, .. } = work;
+    let RewriteWork { out, bad, .. } = work;
     let bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
     let built =
         out.into_inner().unwrap_or_else(PoisonError::into_inner).map(PackBuilder::finish).transpose()?;
@@ -116,7 +116,7 @@ pub(super) fn rewrite(
             None => publish()?,
         };
     }
-    let lost: HashSet<Key> = bad.iter().map(|(key, _)| *key).collect();
+    let lost: HashSet<ObjectKey> = bad.iter().map(|(key, _)| *key).collect();
     let whole = |pack: &&Arc<Pack>| !pack.partial && lost.iter().all(|key| pack.index.find(key).is_none());
     Ok(Rewritten {
         cancelled: false,
@@ -127,7 +127,7 @@ pub(super) fn rewrite(
 }
 
 /// Each wanted object once, in the order of the packs, which is that of the captured tree.
-fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(Key) -> bool) -> Vec<(usize, Entry)> {
+fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(ObjectKey) -> bool) -> Vec<(usize, ObjectLocation)> {
     let mut jobs = Vec::new();
     let mut seen = HashSet::new();
     for (place, pack) in inputs.iter().enumerate() {
@@ -141,9 +141,9 @@ fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(Key) -> bool) -> Vec<(usize, Entry
     jobs
 }
 
-impl Work<'_> {
+impl RewriteWork<'_> {
     /// Run on two threads, one of them the caller's.
-    fn run(&self, watch: &Watch<'_>) -> Result<(), StoreError> {
+    fn run(&self, watch: &RewriteWatch<'_>) -> Result<(), StoreError> {
         // The other thread may finish a small batch before this one checks again.
         if (watch.cancel)() {
             self.stop.store(true, Ordering::SeqCst);
@@ -157,7 +157,7 @@ impl Work<'_> {
         })
     }
 
-    fn work(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+    fn work(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
         let done = self.work_until_done(watch);
         if done.is_err() {
             self.stop.store(true, Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl Work<'_> {
         done
     }
 
-    fn work_until_done(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+    fn work_until_done(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
         let mut packer = Packer::new().map_err(failed("compress", self.store.dir()))?;
         let mut ready = Vec::new();
         loop {
@@ -189,7 +189,7 @@ impl Work<'_> {
         }
     }
 
-    fn share(&self) -> &[(usize, Entry)] {
+    fn share(&self) -> &[(usize, ObjectLocation)] {
         let mut next = locked(&self.next);
         let (start, mut bytes) = (*next, 0);
         while *next < self.jobs.len() && bytes < SHARE {
@@ -199,7 +199,7 @@ impl Work<'_> {
         &self.jobs[start..*next]
     }
 
-    fn append(&self, ready: impl Iterator<Item = (Entry, Vec<u8>)>) -> Result<(), StoreError> {
+    fn append(&self, ready: impl Iterator<Item = (ObjectLocation, Vec<u8>)>) -> Result<(), StoreError> {
         let mut out = locked(&self.out);
         for (entry, payload) in ready {
             if !self.has_room(payload.len() as u64 + OVERHEAD)? {
@@ -231,9 +231,9 @@ impl Work<'_> {
     fn one(
         &self,
         pack: &Arc<Pack>,
-        entry: &Entry,
+        entry: &ObjectLocation,
         packer: &mut Packer,
-    ) -> Result<Option<(Entry, Vec<u8>)>, StoreError> {
+    ) -> Result<Option<(ObjectLocation, Vec<u8>)>, StoreError> {
         if self.stays(entry) {
             return Ok(None);
         }
@@ -249,7 +249,7 @@ impl Work<'_> {
         let payload = match read {
             Ok(payload) => payload,
             Err(error) => {
-                let problem = Problem::from_error(error, Some(entry.key))?;
+                let problem = StoreProblem::from_error(error, Some(entry.key))?;
                 locked(&self.bad).push((entry.key, problem));
                 return Ok(None);
             }
@@ -259,7 +259,7 @@ impl Work<'_> {
         }
         let smaller = packer.pack(&payload).map_err(failed("compress", self.store.dir()))?;
         Ok(Some(match smaller {
-            Some(smaller) => (Entry { codec: Codec::Zstd, ..*entry }, smaller),
+            Some(smaller) => (ObjectLocation { codec: Codec::Zstd, ..*entry }, smaller),
             None => (*entry, payload),
         }))
     }
@@ -269,7 +269,7 @@ impl Work<'_> {
     }
 
     /// Whether a pack that stays has the object, undamaged.
-    fn stays(&self, entry: &Entry) -> bool {
+    fn stays(&self, entry: &ObjectLocation) -> bool {
         self.staying.find(&entry.key).any(|(pack, entry)| {
             !pack.suspect && self.open(pack).and_then(|open| open.object(&entry)).is_ok()
         })

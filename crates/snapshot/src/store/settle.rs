@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{Problem, StoreError};
+use super::error::{StoreError, StoreProblem};
 use super::files::{Folder, Fsyncs, allocated, chmod, file_stat, sync_file, unique};
-use super::large::{LargePacker, OpenLarge, PACKED, Shape, feed, is_suspect, parse_name};
+use super::large::{LargeName, LargePacker, OpenLarge, PACKED, feed, is_suspect, parse_name};
 use super::pack::{Pack, is_durable};
-use super::rewrite::{self, How, Watch, remove_packs, rewrite};
+use super::rewrite::{self, RewriteOptions, RewriteWatch, remove_packs, rewrite};
 use super::view::Packs;
 use super::{DURABLE, FORMAT, KEEP, NEW, Store, Temp};
 use crate::hash::ContentHasher;
@@ -39,7 +39,7 @@ pub struct Settled {
     pub durable: bool,
     pub cancelled: bool,
     /// Objects that could not be settled because they are damaged. They stay where they are.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<StoreProblem>,
 }
 
 /// Result of syncing.
@@ -145,7 +145,7 @@ impl Store {
                     file => {
                         let (file, path) = (file?, folder.path_of(name));
                         if is_suspect(&file_stat(&file, &path)?) {
-                            if name.ends_with(Shape::Hashes.suffix()) {
+                            if name.ends_with(LargeName::Hashes.suffix()) {
                                 // Without them the file is read in full when it changes; nothing else is lost.
                                 folder.unlink(name)?;
                             } else {
@@ -211,9 +211,9 @@ impl Store {
         let mut done = 0;
         let mut waiting: Vec<Vec<Arc<Pack>>> = batches.into_iter().rev().collect();
         while let Some(batch) = waiting.pop() {
-            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            let watch = RewriteWatch { cancel, progress: &|bytes| progress(done + bytes, total) };
             let view = self.view.refresh(self)?;
-            let how = How { share_lock: true, whatever_room: false };
+            let how = RewriteOptions { share_lock: true, whatever_room: false };
             let new = rewrite(self, &view, &batch, &|_| true, how, &fsyncs, &watch)?;
             if new.no_room && batch.len() > 1 {
                 // One pack after the other needs less. A pack that does not fit stays as it is.
@@ -230,7 +230,7 @@ impl Store {
             done += batch.iter().map(|pack| raw_bytes(pack)).sum::<u64>();
         }
         if !settled.cancelled {
-            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            let watch = RewriteWatch { cancel, progress: &|bytes| progress(done + bytes, total) };
             self.settle_large(&large, &fsyncs, &watch, &mut settled)?;
         }
         (_, settled.durable) = self.sync_all(&fsyncs, &|| false)?;
@@ -250,10 +250,10 @@ impl Store {
             for name in opened.names()? {
                 let Some((hash, shape)) = parse_name(&name) else { continue };
                 let Some(stat) = opened.stat(&name)? else { continue };
-                let keep = shape != Shape::Plain || stat.st_mode & KEEP != 0;
+                let keep = shape != LargeName::Plain || stat.st_mode & KEEP != 0;
                 // An object that a crash may have damaged is checked, whatever its form.
                 let suspect = is_suspect(&stat);
-                if shape != Shape::Hashes && (!keep || suspect) {
+                if shape != LargeName::Hashes && (!keep || suspect) {
                     let bytes = allocated(&stat);
                     found.push(Unsettled { folder: folder.clone(), name, hash, keep, suspect, bytes });
                 }
@@ -267,7 +267,7 @@ impl Store {
         &self,
         large: &[Unsettled],
         fsyncs: &Fsyncs,
-        watch: &Watch<'_>,
+        watch: &RewriteWatch<'_>,
         settled: &mut Settled,
     ) -> Result<(), StoreError> {
         if large.is_empty() {
@@ -344,16 +344,16 @@ struct LargeWork<'a> {
     stop: AtomicBool,
     done: AtomicU64,
     packed: AtomicU64,
-    problems: Mutex<Vec<Problem>>,
+    problems: Mutex<Vec<StoreProblem>>,
 }
 
 impl LargeWork<'_> {
-    fn run(&self, watch: Option<&Watch<'_>>) -> Result<(), StoreError> {
+    fn run(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
         while let Some(large) = self.large.get(self.next.fetch_add(1, Ordering::SeqCst)) {
             let folder = self.store.large.open_folder(&large.folder)?;
             let settled = match self.one(&folder, large, watch) {
                 Err(StoreError::Damaged { file, object, damage }) => {
-                    let problem = Problem { file, object, what: damage };
+                    let problem = StoreProblem { file, object, what: damage };
                     self.problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
                     continue;
                 }
@@ -372,7 +372,12 @@ impl LargeWork<'_> {
     }
 
     /// Settle one object; returns whether it was compressed.
-    fn one(&self, folder: &Folder, large: &Unsettled, watch: Option<&Watch<'_>>) -> Result<bool, StoreError> {
+    fn one(
+        &self,
+        folder: &Folder,
+        large: &Unsettled,
+        watch: Option<&RewriteWatch<'_>>,
+    ) -> Result<bool, StoreError> {
         let open = OpenLarge::open(folder, &large.name, &large.hash)?;
         let temp = unique();
         let file = self.temp.folder.create(&temp)?;

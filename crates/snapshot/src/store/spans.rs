@@ -15,17 +15,17 @@ pub(super) const PIECE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Piece<'a> {
+pub(super) enum SpanPiece<'a> {
     Data(&'a [u8]),
     Zeros(u64),
 }
 
-impl Piece<'_> {
+impl SpanPiece<'_> {
     /// Number of bytes of data in it.
     pub(super) fn data_len(&self) -> u64 {
         match self {
-            Piece::Data(bytes) => bytes.len() as u64,
-            Piece::Zeros(_) => 0,
+            SpanPiece::Data(bytes) => bytes.len() as u64,
+            SpanPiece::Zeros(_) => 0,
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn each_piece(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     each_piece_in(fd, 0..size, holes, buffer, failed, each)
 }
@@ -87,7 +87,7 @@ pub(super) fn each_piece_in(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(u64, Piece<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let (mut at, size) = (part.start, part.end);
     buffer.resize(piece_of(size - at), 0);
@@ -95,7 +95,7 @@ pub(super) fn each_piece_in(
         let span = span(fd, at, size, holes).map_err(failed)?;
         let end = span.offset + span.len;
         if span.hole {
-            each(at, Piece::Zeros(span.len))?;
+            each(at, SpanPiece::Zeros(span.len))?;
             at = end;
         }
         while at < end {
@@ -104,7 +104,7 @@ pub(super) fn each_piece_in(
             if read < now {
                 return Err(failed(io::ErrorKind::UnexpectedEof.into()));
             }
-            each(at, Piece::Data(&buffer[..now]))?;
+            each(at, SpanPiece::Data(&buffer[..now]))?;
             at += now as u64;
         }
     }
@@ -113,24 +113,24 @@ pub(super) fn each_piece_in(
 
 /// A new file, written in pieces.
 #[derive(Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct SpanFile<'a> {
     fd: BorrowedFd<'a>,
     sparse: bool,
     /// End of the data written so far.
     end: u64,
 }
 
-impl<'a> Target<'a> {
+impl<'a> SpanFile<'a> {
     /// With `sparse`, blocks of zeros become holes.
-    pub(super) fn new(fd: BorrowedFd<'a>, sparse: bool) -> Target<'a> {
-        Target { fd, sparse, end: 0 }
+    pub(super) fn new(fd: BorrowedFd<'a>, sparse: bool) -> SpanFile<'a> {
+        SpanFile { fd, sparse, end: 0 }
     }
 
-    pub(super) fn piece(&mut self, at: u64, piece: Piece<'_>) -> io::Result<()> {
+    pub(super) fn piece(&mut self, at: u64, piece: SpanPiece<'_>) -> io::Result<()> {
         match piece {
-            Piece::Data(bytes) => self.data(at, bytes),
-            Piece::Zeros(_) if self.sparse => Ok(()),
-            Piece::Zeros(len) => self.zeros(at, len),
+            SpanPiece::Data(bytes) => self.data(at, bytes),
+            SpanPiece::Zeros(_) if self.sparse => Ok(()),
+            SpanPiece::Zeros(len) => self.zeros(at, len),
         }
     }
 

@@ -10,7 +10,7 @@ use super::chunked::{self, Chunked};
 use super::clones::{self, Hashed};
 use super::error::StoreError;
 use super::files::{chmod, failed, file_stat, pwrite_all, size_of, unique};
-use super::large::{Shape, clone};
+use super::large::{LargeName, clone};
 use super::refused;
 use super::usage::own_bytes;
 use super::writer::{Appender, Large, Put, StoreWriter};
@@ -31,13 +31,13 @@ pub(crate) struct LargeSource {
 #[derive(Debug)]
 #[must_use = "it goes away unless it is committed"]
 pub struct LargeStaged<'a, 'w> {
-    form: Form<'a, 'w>,
+    form: StagedForm<'a, 'w>,
     hash: ContentHash,
     read: u64,
 }
 
 #[derive(Debug)]
-enum Form<'a, 'w> {
+enum StagedForm<'a, 'w> {
     Clone(Cloned<'w>),
     Chunks(Chunked<'a, 'w>),
 }
@@ -54,14 +54,14 @@ impl LargeStaged<'_, '_> {
 
     /// Whether its data is shared with the source, not copied.
     pub fn is_shared(&self) -> bool {
-        matches!(self.form, Form::Clone(_))
+        matches!(self.form, StagedForm::Clone(_))
     }
 
     /// Keep it: it becomes visible when the writer publishes.
     pub fn commit(self) -> Result<Put, StoreError> {
         let kept = match self.form {
-            Form::Clone(clone) => clone.keep(&self.hash)?,
-            Form::Chunks(chunks) => chunks.keep(&self.hash)?,
+            StagedForm::Clone(clone) => clone.keep(&self.hash)?,
+            StagedForm::Chunks(chunks) => chunks.keep(&self.hash)?,
         };
         Ok(if kept { Put::Stored } else { Put::AlreadyThere })
     }
@@ -73,7 +73,7 @@ pub(super) fn stage<'a, 'w>(
     known: &LargeSource,
 ) -> Result<LargeStaged<'a, 'w>, StoreError> {
     if let Some((clone, hash, read)) = clone_from(appender, source, known)? {
-        return Ok(LargeStaged { form: Form::Clone(clone), hash, read });
+        return Ok(LargeStaged { form: StagedForm::Clone(clone), hash, read });
     }
     stage_chunks(appender, source, known)
 }
@@ -86,7 +86,7 @@ pub(super) fn stage_chunks<'a, 'w>(
 ) -> Result<LargeStaged<'a, 'w>, StoreError> {
     let mark = refused::check(appender, source, known)?;
     let (chunks, hash) = chunked::stage(appender, source, known, mark)?;
-    Ok(LargeStaged { form: Form::Chunks(chunks), hash, read: known.size })
+    Ok(LargeStaged { form: StagedForm::Chunks(chunks), hash, read: known.size })
 }
 
 /// Stage only by sharing the source's data.
@@ -96,7 +96,7 @@ pub(super) fn stage_clone<'a, 'w>(
     known: &LargeSource,
 ) -> Result<Option<LargeStaged<'a, 'w>>, StoreError> {
     let cloned = clone_from(appender, source, known)?;
-    Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: Form::Clone(clone), hash, read }))
+    Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: StagedForm::Clone(clone), hash, read }))
 }
 
 /// Share the source's data; `None` if the filesystem cannot. The clone is hashed, since the source may change.
@@ -164,8 +164,8 @@ impl<'w> Cloned<'w> {
 
     /// Keep the clone; false if the file is stored already.
     fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
-        let hashes = self.hashes.clone().map(|name| (Shape::Hashes, name));
-        let files = || hashes.into_iter().chain([(Shape::Plain, self.name.clone())]).collect();
+        let hashes = self.hashes.clone().map(|name| (LargeName::Hashes, name));
+        let files = || hashes.into_iter().chain([(LargeName::Plain, self.name.clone())]).collect();
         self.kept = self.writer.keep_large(hash, || Large { files: files(), bytes: self.cost })?;
         Ok(self.kept)
     }

@@ -36,7 +36,7 @@ impl World {
     }
 }
 
-fn blob(bytes: &[u8]) -> Key {
+fn blob(bytes: &[u8]) -> ObjectKey {
     content_hash(bytes).into()
 }
 
@@ -75,7 +75,7 @@ fn settle(store: &Store) -> Settled {
     store.settle(&|| false, &|_, _| {}).unwrap()
 }
 
-fn verify(store: &Store) -> Verified {
+fn verify(store: &Store) -> StoreVerified {
     store.verify(&|| false, &|_, _| {}).unwrap()
 }
 

@@ -7,9 +7,9 @@ use rustix::fs::Stat;
 
 use super::error::StoreError;
 use super::files::{Folder, allocated, failed, file_stat};
-use super::large::{Shape, parse_name};
+use super::large::{LargeName, parse_name};
 use super::pack::{index_name, pack_name};
-use super::{KEEP, Key, ObjectKind, Store};
+use super::{KEEP, ObjectKey, ObjectKind, Store};
 
 /// Bytes that a file takes besides its data.
 const INODE: u64 = 4096;
@@ -61,7 +61,7 @@ impl Store {
 
 impl Store {
     /// Bytes on disk that an object takes; 0 if it is not stored.
-    pub(crate) fn stored_size(&self, key: Key) -> Result<u64, StoreError> {
+    pub(crate) fn stored_size(&self, key: ObjectKey) -> Result<u64, StoreError> {
         if let Some((_, entry)) = self.view.now(self)?.find(&key).next() {
             return Ok(u64::from(entry.stored) + super::record::HEAD as u64 + 52);
         }
@@ -110,12 +110,12 @@ impl Store {
     /// Divide the space between the objects selected by `others` and the rest, selected by `mine`.
     pub fn shares(
         &self,
-        mine: &dyn Fn(Key) -> bool,
-        others: &dyn Fn(Key) -> bool,
+        mine: &dyn Fn(ObjectKey) -> bool,
+        others: &dyn Fn(ObjectKey) -> bool,
     ) -> Result<Shares, StoreError> {
         let mut shares = Shares::default();
         let (mine_chunks, others_chunks) = (self.chunks_of(mine)?, self.chunks_of(others)?);
-        let needed_by = |key: Key| match key.kind {
+        let needed_by = |key: ObjectKey| match key.kind {
             ObjectKind::Chunk => (others_chunks.contains(&key), mine_chunks.contains(&key)),
             _ => (others(key), mine(key)),
         };
@@ -141,7 +141,7 @@ impl Store {
             shares.live += only;
         }
         self.each_large(&mut |name, bytes| {
-            let key = parse_name(name).map(|(hash, _)| Key { kind: ObjectKind::Blob, hash });
+            let key = parse_name(name).map(|(hash, _)| ObjectKey { kind: ObjectKind::Blob, hash });
             match key {
                 Some(key) if others(key) => shares.others += bytes,
                 Some(key) if mine(key) => shares.live += bytes,
@@ -158,7 +158,7 @@ impl Store {
 /// Bytes of a file in `large/`: of a clone only the part that it does not share.
 fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreError> {
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
-    let is_plain = matches!(parse_name(name), Some((_, Shape::Plain)));
+    let is_plain = matches!(parse_name(name), Some((_, LargeName::Plain)));
     if !is_file || !is_plain || stat.st_mode & KEEP == 0 {
         return Ok(allocated(stat));
     }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{Damage, Problem, StoreError};
+use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{Folder, Lock, allocated, is_unique_name, read_all, size_of};
-use super::index::{Entry, Index};
-use super::large::{OpenLarge, Shape, feed, folder_name, parse_name};
+use super::index::{ObjectIndex, ObjectLocation};
+use super::large::{LargeName, OpenLarge, feed, folder_name, parse_name};
 use super::pack::{OpenPack, index_name, pack_name};
 use super::record::PACK_START;
-use super::rewrite::{self, Watch};
-use super::{FORMAT, Format, Key, LOCK, ObjectKind, Store, read_format, view, writer};
+use super::rewrite::{self, RewriteWatch};
+use super::{FORMAT, LOCK, ObjectKey, ObjectKind, Store, StoreFormat, read_format, view, writer};
 use crate::hash::{ContentHash, ContentHasher, Trail};
 
 /// Number of bytes below which one thread checks alone.
@@ -23,8 +23,8 @@ const ALONE: u64 = 1 << 20;
 
 /// Result of verification.
 #[derive(Clone, Debug, Default)]
-pub struct Verified {
-    pub problems: Vec<Problem>,
+pub struct StoreVerified {
+    pub problems: Vec<StoreProblem>,
     pub objects: u64,
     /// Number of bytes read.
     pub bytes: u64,
@@ -39,9 +39,9 @@ impl Store {
         &self,
         cancel: &dyn Fn() -> bool,
         progress: &dyn Fn(u64, u64),
-    ) -> Result<Verified, StoreError> {
+    ) -> Result<StoreVerified, StoreError> {
         let _one = self.maintain(true)?;
-        let mut found = Verified { debris: self.count_debris()?, ..Verified::default() };
+        let mut found = StoreVerified { debris: self.count_debris()?, ..StoreVerified::default() };
         self.verify_format(&mut found)?;
         let large = self.list_large(&mut found)?;
         let ids = self.list_packs(&mut found)?;
@@ -51,24 +51,24 @@ impl Store {
         }
         for id in &ids {
             let done = found.bytes;
-            let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+            let watch = RewriteWatch { cancel, progress: &|bytes| progress(done + bytes, total) };
             self.verify_pack(id, &watch, &mut found)?;
         }
         let done = found.bytes;
-        let watch = Watch { cancel, progress: &|bytes| progress(done + bytes, total) };
+        let watch = RewriteWatch { cancel, progress: &|bytes| progress(done + bytes, total) };
         let check = |large: &ListedLarge| self.verify_large(large);
         check_all(&large, &check, &watch, &mut found)?;
         Ok(found)
     }
 
-    fn verify_format(&self, found: &mut Verified) -> Result<(), StoreError> {
-        let damaged = Problem { file: self.root.path_of(FORMAT), object: None, what: Damage::Format };
+    fn verify_format(&self, found: &mut StoreVerified) -> Result<(), StoreError> {
+        let damaged = StoreProblem { file: self.root.path_of(FORMAT), object: None, what: Damage::Format };
         match read_format(&self.root) {
-            Ok(Format::Ours | Format::Old) => {}
-            Ok(Format::Damaged | Format::Missing) | Err(StoreError::Version { .. }) => {
+            Ok(StoreFormat::Ours | StoreFormat::Old) => {}
+            Ok(StoreFormat::Damaged | StoreFormat::Missing) | Err(StoreError::Version { .. }) => {
                 found.problems.push(damaged);
             }
-            Err(error) => found.problems.push(Problem::from_error(error, None)?),
+            Err(error) => found.problems.push(StoreProblem::from_error(error, None)?),
         }
         found.problems.extend(self.check_id()?);
         Ok(())
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// Packs that have an index.
-    fn list_packs(&self, found: &mut Verified) -> Result<Vec<String>, StoreError> {
+    fn list_packs(&self, found: &mut StoreVerified) -> Result<Vec<String>, StoreError> {
         for name in self.packs.names()? {
             let id = name.strip_suffix(".idx").or_else(|| name.strip_suffix(".pack"));
             if !id.is_some_and(is_unique_name) {
@@ -106,7 +106,7 @@ impl Store {
         view::ids(&self.packs, ".idx")
     }
 
-    fn list_large(&self, found: &mut Verified) -> Result<Vec<ListedLarge>, StoreError> {
+    fn list_large(&self, found: &mut StoreVerified) -> Result<Vec<ListedLarge>, StoreError> {
         let mut listed = Vec::new();
         for folder in self.large.names()? {
             let Ok(opened) = self.large.open_folder(&folder) else {
@@ -128,7 +128,7 @@ impl Store {
 
     fn verify_large(&self, large: &ListedLarge) -> Result<(), StoreError> {
         let folder = self.large.open_folder(&large.folder)?;
-        if large.shape == Shape::Hashes {
+        if large.shape == LargeName::Hashes {
             return Store::verify_hashes(&folder, large);
         }
         let open = OpenLarge::open(&folder, &large.name, &large.hash)?;
@@ -153,26 +153,31 @@ impl Store {
         }
     }
 
-    fn verify_pack(&self, id: &str, watch: &Watch<'_>, found: &mut Verified) -> Result<(), StoreError> {
+    fn verify_pack(
+        &self,
+        id: &str,
+        watch: &RewriteWatch<'_>,
+        found: &mut StoreVerified,
+    ) -> Result<(), StoreError> {
         let index_file = self.packs.path_of(&index_name(id));
         let index = match read_all(&self.packs, &index_name(id)) {
-            Ok((bytes, _)) => Index::decode(bytes),
+            Ok((bytes, _)) => ObjectIndex::decode(bytes),
             Err(error) => {
-                found.problems.push(Problem::from_error(error, None)?);
+                found.problems.push(StoreProblem::from_error(error, None)?);
                 None
             }
         };
         if index.is_none() {
-            found.problems.push(Problem { file: index_file.clone(), object: None, what: Damage::Index });
+            found.problems.push(StoreProblem { file: index_file.clone(), object: None, what: Damage::Index });
         }
         let pack = match OpenPack::open(&self.packs, id) {
             Ok(pack) => pack,
             Err(error) if error.is_not_found() => {
-                found.problems.push(Problem { file: index_file, object: None, what: Damage::NoPack });
+                found.problems.push(StoreProblem { file: index_file, object: None, what: Damage::NoPack });
                 return Ok(());
             }
             Err(error) => {
-                found.problems.push(Problem::from_error(error, None)?);
+                found.problems.push(StoreProblem::from_error(error, None)?);
                 return Ok(());
             }
         };
@@ -180,7 +185,7 @@ impl Store {
         if let Some(index) = &index {
             compare(&pack, index, &records, &index_file, found);
         }
-        let check = |entry: &Entry| pack.object(entry).map(drop);
+        let check = |entry: &ObjectLocation| pack.object(entry).map(drop);
         check_all(&records, &check, watch, found)
     }
 }
@@ -189,29 +194,37 @@ struct ListedLarge {
     folder: String,
     name: String,
     hash: [u8; 32],
-    shape: Shape,
+    shape: LargeName,
     bytes: u64,
 }
 
 /// All records that can be found in a pack.
-fn walk(pack: &OpenPack, index: Option<&Index>, found: &mut Verified) -> Result<Vec<Entry>, StoreError> {
+fn walk(
+    pack: &OpenPack,
+    index: Option<&ObjectIndex>,
+    found: &mut StoreVerified,
+) -> Result<Vec<ObjectLocation>, StoreError> {
     let mut records = Vec::new();
     if !pack.starts_well()? {
-        found.problems.push(Problem { file: pack.path().clone(), object: None, what: Damage::PackStart });
+        found.problems.push(StoreProblem {
+            file: pack.path().clone(),
+            object: None,
+            what: Damage::PackStart,
+        });
     }
-    let mut known: Vec<(u64, Key)> =
+    let mut known: Vec<(u64, ObjectKey)> =
         index.iter().flat_map(|index| index.entries().map(|entry| (entry.offset, entry.key))).collect();
     known.sort_unstable();
     let mut offset = PACK_START.len() as u64;
     loop {
-        offset = pack.walk(offset, &mut |head, offset| records.push(Entry::of(&head, offset)))?;
+        offset = pack.walk(offset, &mut |head, offset| records.push(ObjectLocation::of(&head, offset)))?;
         if offset == pack.len {
             return Ok(records);
         }
         let object =
             known.binary_search_by_key(&offset, |(offset, _)| *offset).ok().map(|place| known[place].1);
         let what = Damage::Record { offset };
-        found.problems.push(Problem { file: pack.path().clone(), object, what });
+        found.problems.push(StoreProblem { file: pack.path().clone(), object, what });
         let next = known.partition_point(|(known, _)| *known <= offset);
         match known.get(next) {
             Some((next, _)) if *next < pack.len => offset = *next,
@@ -223,16 +236,16 @@ fn walk(pack: &OpenPack, index: Option<&Index>, found: &mut Verified) -> Result<
 /// Compare the index with the pack's records: no more and no less.
 fn compare(
     pack: &OpenPack,
-    index: &Index,
-    records: &[Entry],
+    index: &ObjectIndex,
+    records: &[ObjectLocation],
     index_file: &std::path::Path,
-    found: &mut Verified,
+    found: &mut StoreVerified,
 ) {
     let file = index_file.to_owned();
     if index.about().pack_len != pack.len {
-        found.problems.push(Problem { file: file.clone(), object: None, what: Damage::Disagrees });
+        found.problems.push(StoreProblem { file: file.clone(), object: None, what: Damage::Disagrees });
     }
-    let mut missing: HashMap<Key, Entry> = HashMap::new();
+    let mut missing: HashMap<ObjectKey, ObjectLocation> = HashMap::new();
     if index.len() != records.len() {
         missing.extend(index.entries().map(|entry| (entry.key, entry)));
     }
@@ -240,11 +253,11 @@ fn compare(
         missing.remove(&record.key);
         if index.find(&record.key) != Some(*record) {
             let object = Some(record.key);
-            found.problems.push(Problem { file: file.clone(), object, what: Damage::Disagrees });
+            found.problems.push(StoreProblem { file: file.clone(), object, what: Damage::Disagrees });
         }
     }
     for entry in missing.into_values() {
-        let problem = Problem {
+        let problem = StoreProblem {
             file: pack.path().clone(),
             object: Some(entry.key),
             what: Damage::Record { offset: entry.offset },
@@ -255,8 +268,8 @@ fn compare(
     }
 }
 
-fn unexpected(file: PathBuf) -> Problem {
-    Problem { file, object: None, what: Damage::Unexpected }
+fn unexpected(file: PathBuf) -> StoreProblem {
+    StoreProblem { file, object: None, what: Damage::Unexpected }
 }
 
 /// Function that checks one item.
@@ -266,13 +279,13 @@ type Check<'a, T> = &'a (dyn Fn(&T) -> Result<(), StoreError> + Sync);
 fn check_all<T: Sync + Named>(
     all: &[T],
     check: Check<'_, T>,
-    watch: &Watch<'_>,
-    found: &mut Verified,
+    watch: &RewriteWatch<'_>,
+    found: &mut StoreVerified,
 ) -> Result<(), StoreError> {
     let (next, bytes, objects) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(found.cancelled);
     let problems = Mutex::new(Vec::new());
-    let work = |watch: Option<&Watch<'_>>| -> Result<(), StoreError> {
+    let work = |watch: Option<&RewriteWatch<'_>>| -> Result<(), StoreError> {
         while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             if watch.is_some_and(|watch| (watch.cancel)()) {
                 stop.store(true, Ordering::SeqCst);
@@ -282,7 +295,7 @@ fn check_all<T: Sync + Named>(
             }
             let size = item.size();
             if let Err(error) = check(item) {
-                let problem = Problem::from_error(error, Some(item.key()))?;
+                let problem = StoreProblem::from_error(error, Some(item.key()))?;
                 problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
             }
             objects.fetch_add(1, Ordering::Relaxed);
@@ -309,12 +322,12 @@ fn check_all<T: Sync + Named>(
 
 /// An item with an address and a size on disk.
 trait Named {
-    fn key(&self) -> Key;
+    fn key(&self) -> ObjectKey;
     fn size(&self) -> u64;
 }
 
-impl Named for Entry {
-    fn key(&self) -> Key {
+impl Named for ObjectLocation {
+    fn key(&self) -> ObjectKey {
         self.key
     }
 
@@ -324,8 +337,8 @@ impl Named for Entry {
 }
 
 impl Named for ListedLarge {
-    fn key(&self) -> Key {
-        Key { kind: ObjectKind::Blob, hash: self.hash }
+    fn key(&self) -> ObjectKey {
+        ObjectKey { kind: ObjectKind::Blob, hash: self.hash }
     }
 
     fn size(&self) -> u64 {

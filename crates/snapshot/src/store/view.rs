@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::error::StoreError;
 use super::files::{Folder, is_unique_name};
-use super::index::Entry;
+use super::index::ObjectLocation;
 use super::pack::{OpenPack, Pack};
-use super::{Key, Store};
+use super::{ObjectKey, Store};
 
 /// Maximum number of packs kept open: descriptors are scarce.
 const OPEN: usize = 64;
@@ -44,7 +44,10 @@ impl Stamp {
 
 impl Packs {
     /// Locations of the object, in every pack that has it.
-    pub(super) fn find<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = (&'a Arc<Pack>, Entry)> + 'a {
+    pub(super) fn find<'a>(
+        &'a self,
+        key: &'a ObjectKey,
+    ) -> impl Iterator<Item = (&'a Arc<Pack>, ObjectLocation)> + 'a {
         self.packs.iter().filter_map(|pack| Some((pack, pack.index.find(key)?)))
     }
 
@@ -55,11 +58,11 @@ impl Packs {
     }
 
     /// Whether a reliable pack has it.
-    pub(super) fn holds(&self, key: &Key) -> bool {
+    pub(super) fn holds(&self, key: &ObjectKey) -> bool {
         self.holder(key).is_some()
     }
 
-    pub(super) fn holder(&self, key: &Key) -> Option<&Arc<Pack>> {
+    pub(super) fn holder(&self, key: &ObjectKey) -> Option<&Arc<Pack>> {
         self.packs.iter().find(|pack| !pack.suspect && pack.index.find(key).is_some())
     }
 }

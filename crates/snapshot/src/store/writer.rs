@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
 use super::files::{Lock, unique};
-use super::large::{Shape, folder_name, name_of};
+use super::large::{LargeName, folder_name, name_of};
 use super::ledger::{Account, Class, spare};
 use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
 use super::staged::{self, LargeSource, LargeStaged};
 use super::view::Packs;
-use super::{Key, LARGE, LOCK, ObjectKind, Store, Temp};
+use super::{LARGE, LOCK, ObjectKey, ObjectKind, Store, Temp};
 use crate::hash::ContentHash;
 
 pub(super) const TEMP: &str = "w-";
@@ -74,7 +74,7 @@ pub struct StoreWriter<'s> {
     store: &'s Store,
     options: WriteOptions,
     spent: AtomicU64,
-    shards: Vec<Mutex<HashSet<Key>>>,
+    shards: Vec<Mutex<HashSet<ObjectKey>>>,
     pub(super) built: Mutex<Vec<BuiltPack>>,
     large: Mutex<BTreeMap<[u8; 32], Large>>,
     pub(super) failed: AtomicBool,
@@ -91,7 +91,7 @@ pub struct StoreWriter<'s> {
 #[derive(Debug)]
 pub(super) struct Large {
     /// Files to be named after its address, with their kind and temporary name. The object is the last one.
-    pub(super) files: Vec<(Shape, String)>,
+    pub(super) files: Vec<(LargeName, String)>,
     pub(super) bytes: u64,
 }
 
@@ -144,7 +144,7 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// Whether an object is in the store, or was put by this writer. It cannot be collected meanwhile.
-    pub fn contains(&self, key: Key) -> Result<bool, StoreError> {
+    pub fn contains(&self, key: ObjectKey) -> Result<bool, StoreError> {
         Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
     }
 
@@ -168,12 +168,12 @@ impl<'s> StoreWriter<'s> {
             Some(mut account) => account.commit(self.store, || self.make_visible())?,
             None => self.make_visible()?,
         };
-        let Counts { objects, packs, large, bytes } = published;
+        let WriterCounts { objects, packs, large, bytes } = published;
         Ok(Published { objects, packs, large, bytes, _lock: self.lock })
     }
 
-    fn make_visible(&self) -> Result<Counts, StoreError> {
-        let mut published = Counts::default();
+    fn make_visible(&self) -> Result<WriterCounts, StoreError> {
+        let mut published = WriterCounts::default();
         let temp = locked(&self.temp).take();
         if let Some(temp) = &temp {
             for built in std::mem::take(&mut *locked(&self.built)) {
@@ -187,7 +187,7 @@ impl<'s> StoreWriter<'s> {
         Ok(published)
     }
 
-    fn publish_large(&self, temp: &Temp, published: &mut Counts) -> Result<(), StoreError> {
+    fn publish_large(&self, temp: &Temp, published: &mut WriterCounts) -> Result<(), StoreError> {
         for (hash, large) in std::mem::take(&mut *locked(&self.large)) {
             let folder = self.store.large.make_folder(&folder_name(&hash))?;
             for (shape, name) in &large.files {
@@ -215,22 +215,22 @@ impl<'s> StoreWriter<'s> {
         Packer::new().map_err(super::files::failed("compress", self.store.dir()))
     }
 
-    fn shard(&self, key: &Key) -> &Mutex<HashSet<Key>> {
+    fn shard(&self, key: &ObjectKey) -> &Mutex<HashSet<ObjectKey>> {
         &self.shards[usize::from(key.hash[1]) % SHARDS]
     }
 
-    pub(super) fn took(&self, key: &Key) -> bool {
+    pub(super) fn took(&self, key: &ObjectKey) -> bool {
         locked(self.shard(key)).contains(key)
     }
 
     /// Register an object that is certain to be published with this writer, so that others may rely on it.
-    pub(super) fn promise(&self, key: Key) {
+    pub(super) fn promise(&self, key: ObjectKey) {
         locked(self.shard(&key)).insert(key);
     }
 
     /// Claim an object, unless another appender did. Atomic with the budget: a caller that learns that an object is
     /// stored must be able to rely on it.
-    fn take_on(&self, key: Key, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
+    fn take_on(&self, key: ObjectKey, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {
             return Ok(false);
@@ -323,7 +323,7 @@ impl StoreWriter<'_> {
         hash: &ContentHash,
         large: impl FnOnce() -> Large,
     ) -> Result<bool, StoreError> {
-        let key = Key::from(*hash);
+        let key = ObjectKey::from(*hash);
         if self.took(&key) || self.store.contains(key)? {
             return Ok(false);
         }
@@ -338,7 +338,7 @@ impl StoreWriter<'_> {
 }
 
 #[derive(Default)]
-struct Counts {
+struct WriterCounts {
     objects: u64,
     packs: u64,
     large: u64,
@@ -365,7 +365,7 @@ impl<'w> Appender<'w> {
     }
 
     /// Store an object whose address the caller has computed from these very bytes.
-    pub fn put(&mut self, key: Key, bytes: &[u8]) -> Result<Put, StoreError> {
+    pub fn put(&mut self, key: ObjectKey, bytes: &[u8]) -> Result<Put, StoreError> {
         if self.writer.took(&key) || self.stored(&key, bytes.len() as u64)? {
             return Ok(Put::AlreadyThere);
         }
@@ -392,7 +392,7 @@ impl<'w> Appender<'w> {
         packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))
     }
 
-    fn append(&mut self, key: Key, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
+    fn append(&mut self, key: ObjectKey, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
         if self.needs_pack() {
             self.close()?;
         }
@@ -420,7 +420,7 @@ impl<'w> Appender<'w> {
         Ok(())
     }
 
-    pub(super) fn stored(&mut self, key: &Key, size: u64) -> Result<bool, StoreError> {
+    pub(super) fn stored(&mut self, key: &ObjectKey, size: u64) -> Result<bool, StoreError> {
         let store = self.writer.store;
         self.puts += 1;
         if self.puts.is_multiple_of(LOOK) {

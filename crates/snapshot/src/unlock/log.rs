@@ -42,12 +42,12 @@ pub(crate) struct UnlockError {
 #[derive(Debug)]
 pub(crate) struct UnlockLog {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<UnlockLogState>,
     alone: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UnlockLogState {
     file: Option<File>,
     /// Whether its end may be torn: nothing more is written after it.
     torn: bool,
@@ -110,7 +110,7 @@ impl UnlockLog {
 
     fn append(&self, frame: &[u8]) -> io::Result<()> {
         let mut state = lock(&self.state);
-        let State { file, torn, .. } = &mut *state;
+        let UnlockLogState { file, torn, .. } = &mut *state;
         if *torn {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -144,7 +144,7 @@ impl UnlockLog {
 }
 
 /// A decoded record.
-struct Note {
+struct UnlockRecord {
     root: PathBuf,
     scan: u32,
     dirs: Vec<(DirId, DirId, Name)>,
@@ -154,8 +154,8 @@ struct Note {
     opened: Opened,
 }
 
-impl Note {
-    fn read(from: &mut Reader<'_>) -> Result<Note, Malformed> {
+impl UnlockRecord {
+    fn read(from: &mut Reader<'_>) -> Result<UnlockRecord, Malformed> {
         let body = from.bytes()?;
         if from.array()? != tagged(MARK, &[body]) {
             return Err(Malformed("the checksum"));
@@ -182,7 +182,7 @@ impl Note {
         if !only_added || added == 0 || added & !0o500 != 0 {
             return Err(Malformed("permission bits"));
         }
-        Ok(Note { root, scan, dirs, dir, name, opened })
+        Ok(UnlockRecord { root, scan, dirs, dir, name, opened })
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockEr
     let mut from = Reader::new(&bytes);
     let mut notes = Vec::new();
     // An incomplete record was not acted on.
-    while let Ok(note) = Note::read(&mut from) {
+    while let Ok(note) = UnlockRecord::read(&mut from) {
         notes.push(note);
     }
     let mut places = Places::default();
@@ -221,12 +221,12 @@ fn not_ours(error: io::Error) -> io::Result<()> {
 /// Directories that the log names.
 #[derive(Default)]
 struct Places {
-    scans: HashMap<(PathBuf, u32), Tree>,
+    scans: HashMap<(PathBuf, u32), UnlockTree>,
     /// The directory opened last: most records are in that of the previous record.
     last: Option<((PathBuf, u32, DirId), OwnedFd)>,
 }
 
-struct Tree {
+struct UnlockTree {
     dirs: Dirs,
     /// Numbers by those in the log.
     ids: HashMap<DirId, DirId>,
@@ -234,7 +234,7 @@ struct Tree {
 
 impl Places {
     /// Add the directories of a record. False: it cannot be followed, or nothing is to be done there.
-    fn learn(&mut self, note: &Note) -> bool {
+    fn learn(&mut self, note: &UnlockRecord) -> bool {
         if note.name.is_none() {
             return true;
         }
@@ -244,7 +244,7 @@ impl Places {
             std::collections::hash_map::Entry::Vacant(entry) => {
                 // A closed root was closed last: everything in it is closed already.
                 let Ok(root) = open_root(&note.root) else { return false };
-                entry.insert(Tree { dirs: Dirs::new(root), ids: HashMap::from([(0, 0)]) })
+                entry.insert(UnlockTree { dirs: Dirs::new(root), ids: HashMap::from([(0, 0)]) })
             }
         };
         for (id, above, name) in &note.dirs {
@@ -255,7 +255,7 @@ impl Places {
         tree.ids.contains_key(&note.dir)
     }
 
-    fn find(&mut self, note: &Note) -> io::Result<OwnedFd> {
+    fn find(&mut self, note: &UnlockRecord) -> io::Result<OwnedFd> {
         let Some(name) = &note.name else {
             let (parent, name) = place_of(&note.root)?;
             return find(parent.as_fd(), name.as_bytes());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::node::{Entry, Kind, Meta, Name, Node, tree_id};
-use nono_snapshot::store::{Key, Store, WriteOptions};
+use nono_snapshot::store::{ObjectKey, Store, WriteOptions};
 use sha2::Digest as _;
 
 use crate::lab::{Lab, files, scratch};
@@ -179,7 +179,7 @@ fn root_tree(scene: &Scene, node: &[u8]) {
     let writer = store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
     let id = tree_id(node);
-    appender.put(Key::from(id), node).unwrap();
+    appender.put(ObjectKey::from(id), node).unwrap();
     appender.finish().unwrap();
     drop(writer.publish().unwrap());
     let manifest = scene.lab.session().join("snapshots/000.json");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nono_snapshot::node::Reason;
-use nono_snapshot::{CaptureError, Cause, ExclusionConfig, Note, Protection, SnapshotError};
+use nono_snapshot::{CaptureError, Cause, CoverageNote, ExclusionConfig, Protection, SnapshotError};
 
 use crate::common::{World, bytes, git, left_out};
 
@@ -132,7 +132,7 @@ fn an_unreadable_ignore_file_and_a_damaged_index_are_told() {
     world.write("file", "f");
     std::fs::write(world.path(".git/index"), b"DIRCthis is no index").unwrap();
     let baseline = world.manager().create_baseline().unwrap();
-    assert!(baseline.coverage.notes.iter().any(|note| matches!(note, Note::Rules { .. })));
+    assert!(baseline.coverage.notes.iter().any(|note| matches!(note, CoverageNote::Rules { .. })));
     assert_eq!(baseline.protection(&world.path("a.log")).unwrap(), Protection::Captured, "more, never less");
 }
 
@@ -192,7 +192,7 @@ fn a_log_that_grows_is_taken_at_a_size() {
         });
         assert_eq!(baseline.coverage.entries_left_out(), 0, "{:?}", baseline.coverage);
         let taken = baseline.coverage.notes.iter().find_map(|note| match note {
-            Note::Growing { path, size } if *path == world.path(name) => Some(*size),
+            CoverageNote::Growing { path, size } if *path == world.path(name) => Some(*size),
             _ => None,
         });
         let files = baseline.files().unwrap();

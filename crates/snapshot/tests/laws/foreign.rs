@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use nono_snapshot::node::Time;
 use nono_snapshot::{
-    Adopted, Cause, ContentHash, Contents, ExclusionConfig, Foreign, Note, Piece, Protection, RestoreOptions,
-    SnapshotId, SnapshotManager,
+    Adopted, AdoptedPiece, Cause, ContentHash, Contents, CoverageNote, ExclusionConfig, Foreign, Protection,
+    RestoreOptions, SnapshotId, SnapshotManager,
 };
 
 use crate::common::{World, clean, left_out};
@@ -39,7 +39,7 @@ fn library(texts: &[&[u8]]) -> Library {
 }
 
 fn file(path: &[u8], content: usize) -> Foreign {
-    Foreign { path: path.to_vec(), piece: Piece::File { executable: false, content } }
+    Foreign { path: path.to_vec(), piece: AdoptedPiece::File { executable: false, content } }
 }
 
 const THEN: Time = Time { seconds: 1_600_000_000, nanos: 0 };
@@ -55,8 +55,8 @@ fn it_holds_what_the_list_holds() {
     let mut library = library(&[b"text", b"#!/bin/sh\n", &large]);
     let state = [
         file(b"a/b/deep", 0),
-        Foreign { path: b"run".to_vec(), piece: Piece::File { executable: true, content: 1 } },
-        Foreign { path: b"link".to_vec(), piece: Piece::Link { target: b"a/b/deep".to_vec() } },
+        Foreign { path: b"run".to_vec(), piece: AdoptedPiece::File { executable: true, content: 1 } },
+        Foreign { path: b"link".to_vec(), piece: AdoptedPiece::Link { target: b"a/b/deep".to_vec() } },
         file(b"a/\xff\xfe", 0),
         file(b"large", 2),
     ];
@@ -65,7 +65,7 @@ fn it_holds_what_the_list_holds() {
     std::fs::remove_dir(&world.tree).unwrap();
     let adopted = adopt(&mut manager, &state, &mut library);
     assert_eq!(adopted.left_out, []);
-    assert_eq!(adopted.manifest.coverage.notes, [Note::Foreign { from: "elsewhere".to_owned() }]);
+    assert_eq!(adopted.manifest.coverage.notes, [CoverageNote::Foreign { from: "elsewhere".to_owned() }]);
     assert_eq!((adopted.manifest.number, adopted.manifest.timestamp.as_str()), (0, "2020-09-13T12:26:40Z"));
     assert_eq!((adopted.manifest.coverage.files, adopted.manifest.coverage.others), (4, 1));
     assert!(!world.tree.exists(), "the tree was not looked at");
@@ -129,7 +129,7 @@ fn what_cannot_be_had_is_left_out_by_name() {
     let state = [
         file(b"fine", 0),
         file(b"damaged", 1),
-        Foreign { path: b"sub".to_vec(), piece: Piece::LeftOut { is_dir: true, why } },
+        Foreign { path: b"sub".to_vec(), piece: AdoptedPiece::LeftOut { is_dir: true, why } },
     ];
     let mut manager = world.manager_with(ExclusionConfig::default());
     let adopted = adopt(&mut manager, &state, &mut library);

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use nono_snapshot::{ChangeType, ExclusionConfig, Note};
+use nono_snapshot::{ChangeType, CoverageNote, ExclusionConfig};
 
 use crate::common::oracle::{look, same};
 use crate::common::{World, clean, go_back};
@@ -81,7 +81,7 @@ fn links_outside_the_tree_are_told_and_spared() {
     let mut manager = world.manager();
     let baseline = manager.create_baseline().unwrap();
     // Two files with names outside.
-    let told = |note: &Note| matches!(note, Note::LinkedOutside { files: 2 | 3 });
+    let told = |note: &CoverageNote| matches!(note, CoverageNote::LinkedOutside { files: 2 | 3 });
     assert!(baseline.coverage.notes.iter().any(told), "{:?}", baseline.coverage.notes);
     world.sh("echo changed > a; echo changed > b");
     clean(&manager.restore_to(0).unwrap());
@@ -121,7 +121,8 @@ fn groups_across_roots_come_back() {
     let (one, two) = (world.path("r1"), world.path("r2"));
     let mut manager = world.manager_on(&[&one, &two], ExclusionConfig::default());
     let baseline = manager.create_baseline().unwrap();
-    let outside = baseline.coverage.notes.iter().any(|note| matches!(note, Note::LinkedOutside { .. }));
+    let outside =
+        baseline.coverage.notes.iter().any(|note| matches!(note, CoverageNote::LinkedOutside { .. }));
     world.sh("rm r1/a r2/b");
     clean(&manager.restore_to(0).unwrap());
     let linked = inode(&world, "r1/a").0 == inode(&world, "r2/b").0;

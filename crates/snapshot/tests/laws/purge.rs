@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::node::Reason;
-use nono_snapshot::store::Key;
+use nono_snapshot::store::ObjectKey;
 use nono_snapshot::{
     Cause, ExclusionConfig, Limits, ManagerOptions, Protection, SnapshotError, SnapshotId, SnapshotManager,
     holders, purge, shares,
@@ -65,7 +65,7 @@ fn what_was_purged_is_nowhere() {
         purge(manager.store()).unwrap();
         assert_eq!(search(&store, &secret[..64]), Vec::<PathBuf>::new());
         assert_eq!(search(&store, &large[1 << 20..(1 << 20) + 64]), Vec::<PathBuf>::new());
-        assert!(!manager.store().contains(Key::from(words)).unwrap());
+        assert!(!manager.store().contains(ObjectKey::from(words)).unwrap());
         assert!(manager.verify().unwrap().is_clean());
         assert_eq!(manager.snapshots().unwrap(), before, "all of them are there still");
 

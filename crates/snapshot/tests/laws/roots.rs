@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono_snapshot::{ExclusionConfig, Limits, Note, Protection, SnapshotManager};
+use nono_snapshot::{CoverageNote, ExclusionConfig, Limits, Protection, SnapshotManager};
 
 use crate::common::oracle::{look, same};
 use crate::common::{World, by_hand, clean, go_back, sh, write};
@@ -39,7 +39,7 @@ fn a_missing_root_is_reported_and_the_other_captured() {
     let (one, none) = (world.path("one"), world.path("none"));
     let mut manager = open(&world, &[&one, &none]);
     let baseline = manager.create_baseline().unwrap();
-    let failed = |note: &Note| matches!(note, Note::RootFailed { root, .. } if *root == none);
+    let failed = |note: &CoverageNote| matches!(note, CoverageNote::RootFailed { root, .. } if *root == none);
     assert!(baseline.coverage.notes.iter().any(failed), "{:?}", baseline.coverage.notes);
     assert!(matches!(baseline.protection(&none.join("x")).unwrap(), Protection::LeftOut { .. }));
     // It appears: its content before is unknown, so nothing is deleted.
@@ -67,7 +67,11 @@ fn all_roots_may_be_missing() {
     let manager = SnapshotManager::with_options(&world.session, roots, config, Limits::NONE, options);
     let mut manager = manager.unwrap();
     let baseline = manager.create_baseline().unwrap();
-    assert!(matches!(baseline.coverage.notes[..], [Note::RootFailed { .. }]), "{:?}", baseline.coverage);
+    assert!(
+        matches!(baseline.coverage.notes[..], [CoverageNote::RootFailed { .. }]),
+        "{:?}",
+        baseline.coverage
+    );
     write(&world.path("none/f"), "later");
     assert!(manager.create_incremental().unwrap().1.is_empty());
     manager.restore_to(0).unwrap();

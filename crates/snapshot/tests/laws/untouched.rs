@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use nono_snapshot::{
-    CaptureOptions, Cause, ExclusionConfig, Limits, ManagerOptions, Note, Protection, SnapshotManager,
+    CaptureOptions, Cause, CoverageNote, ExclusionConfig, Limits, ManagerOptions, Protection, SnapshotManager,
 };
 
 use crate::common::oracle::{look, same};
@@ -382,7 +382,7 @@ fn a_root_that_is_ignored_itself_is_captured() {
 }
 
 fn set_aside(manifest: &nono_snapshot::Manifest) -> usize {
-    let aside = |note: &&Note| matches!(note, Note::IgnoreRulesSetAside { .. });
+    let aside = |note: &&CoverageNote| matches!(note, CoverageNote::IgnoreRulesSetAside { .. });
     manifest.coverage.notes.iter().filter(aside).count()
 }
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::frame::{Along, FrameError, Message, encode, receive, send};
-use super::listening::connect_to;
-use super::message::{Problem, Response};
+use super::message::{ChannelResponse, RequestProblem};
+use super::socket::connect_to;
 
 /// Failure to get an answer.
 #[derive(Debug, Error)]
@@ -28,7 +28,7 @@ pub enum ClientError {
     #[error("the question was withdrawn")]
     Withdrawn,
     #[error("{message}")]
-    Refused { problem: Problem, message: String },
+    Refused { problem: RequestProblem, message: String },
 }
 
 /// Waiting time for an answer. By default as long as a person may need.
@@ -44,7 +44,7 @@ pub fn exchange(
     path: &Path,
     request: &impl Serialize,
     wait: Wait<'_>,
-) -> Result<(Response, Option<OwnedFd>), ClientError> {
+) -> Result<(ChannelResponse, Option<OwnedFd>), ClientError> {
     let packet = encode(request)?;
     let socket = connect_to(path).map_err(ClientError::Connect)?;
     // A server that refuses at once has already closed and sent its reason: that is read below.
@@ -73,9 +73,11 @@ pub fn exchange(
     }
 }
 
-fn understood(message: Message) -> Result<Response, ClientError> {
+fn understood(message: Message) -> Result<ChannelResponse, ClientError> {
     match serde_json::from_value(Value::Object(message)).map_err(ClientError::Answer)? {
-        Response::Error { error: problem, message, .. } => Err(ClientError::Refused { problem, message }),
+        ChannelResponse::Error { error: problem, message, .. } => {
+            Err(ClientError::Refused { problem, message })
+        }
         response => Ok(response),
     }
 }

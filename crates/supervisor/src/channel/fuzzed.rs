@@ -1,7 +1,7 @@
 //! Fuzzing with packets that are almost messages.
 
 use super::frame::{decode, encode};
-use super::message::{Asks, ControlRequest, Request};
+use super::message::{ChannelRequest, CheckedRequest, ControlRequest};
 use crate::fuzzed::{Random, rounds};
 
 const NAMES: &[&str] = &[
@@ -98,7 +98,7 @@ fn no_packet_ends_its_reader() {
         }
         if let Ok(message) = decode(&packet) {
             assert!(decode(&encode(&message).unwrap()).is_ok());
-            let _ = (Request::read(message.clone()), ControlRequest::read(message));
+            let _ = (ChannelRequest::read(message.clone()), ControlRequest::read(message));
         }
         let nested = [&b"{\"version\":1,\"type\":"[..], &b"[".repeat(random.below(60_000))].concat();
         let length = u32::try_from(nested.len()).unwrap().to_le_bytes();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::remote::Action;
+use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::frame::Message;
-use super::gate::Counts;
+use super::rate_limit::ChannelCounts;
 use crate::report::MediationReport;
 
 /// Request from inside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
+pub enum ChannelRequest {
     CapabilityRequest {
         id: String,
         #[serde(with = "nono_policy::path_serde")]
@@ -44,7 +44,7 @@ pub enum Request {
     /// Request about the checkpoints of a project.
     HistoryRequest {
         id: String,
-        action: Box<Action>,
+        action: Box<RemoteAction>,
     },
     /// Whether this access was denied by an answer in the session. It does not ask the user.
     RefusalRequest {
@@ -71,7 +71,7 @@ pub struct LosslessPath(#[serde(with = "nono_policy::path_serde")] pub PathBuf);
 /// An answer on either channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Response {
+pub enum ChannelResponse {
     CapabilityResponse {
         id: String,
         granted: bool,
@@ -111,7 +111,7 @@ pub enum Response {
     },
     StatusResponse {
         id: String,
-        status: Box<Status>,
+        status: Box<RunningStatus>,
     },
     StopResponse {
         id: String,
@@ -120,7 +120,7 @@ pub enum Response {
     Error {
         /// Id of the request, where it could be read.
         id: Option<String>,
-        error: Problem,
+        error: RequestProblem,
         message: String,
     },
 }
@@ -128,7 +128,7 @@ pub enum Response {
 /// Reason a request was rejected before it was considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Problem {
+pub enum RequestProblem {
     Malformed,
     /// The client is another user, or on the wrong side of the sandbox.
     Stranger,
@@ -161,7 +161,7 @@ pub struct SessionInfo {
 
 /// State of a running session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct RunningStatus {
     #[serde(flatten)]
     pub session: SessionInfo,
     /// Requests that wait for an answer.
@@ -170,7 +170,7 @@ pub struct Status {
     pub expansions: u64,
     /// Report of the mediator, cut to what a message holds.
     pub mediation: MediationReport,
-    pub requests: Counts,
+    pub requests: ChannelCounts,
 }
 
 /// Reason a message is not a valid request.
@@ -194,7 +194,7 @@ const PATH: usize = 4095;
 const TARGETS: usize = 512;
 
 /// Common part of all requests.
-pub(super) trait Asks: DeserializeOwned {
+pub(super) trait CheckedRequest: DeserializeOwned {
     /// Id chosen by the client; each can be used once.
     fn id(&self) -> &str;
 
@@ -211,37 +211,37 @@ pub(super) trait Asks: DeserializeOwned {
     }
 }
 
-impl Asks for Request {
+impl CheckedRequest for ChannelRequest {
     fn id(&self) -> &str {
         match self {
-            Request::CapabilityRequest { id, .. }
-            | Request::CheckpointRequest { id, .. }
-            | Request::RestoreRequest { id, .. }
-            | Request::UrlRequest { id, .. }
-            | Request::HistoryRequest { id, .. }
-            | Request::RefusalRequest { id, .. } => id,
+            ChannelRequest::CapabilityRequest { id, .. }
+            | ChannelRequest::CheckpointRequest { id, .. }
+            | ChannelRequest::RestoreRequest { id, .. }
+            | ChannelRequest::UrlRequest { id, .. }
+            | ChannelRequest::HistoryRequest { id, .. }
+            | ChannelRequest::RefusalRequest { id, .. } => id,
         }
     }
 
     fn check(&self) -> Result<(), RequestError> {
         match self {
-            Request::CapabilityRequest { path, reason, .. } => {
+            ChannelRequest::CapabilityRequest { path, reason, .. } => {
                 check_path(path)?;
                 check_reason(reason.as_deref())
             }
-            Request::CheckpointRequest { reason, .. } => check_reason(reason.as_deref()),
-            Request::RestoreRequest { paths, .. } => {
+            ChannelRequest::CheckpointRequest { reason, .. } => check_reason(reason.as_deref()),
+            ChannelRequest::RestoreRequest { paths, .. } => {
                 paths.iter().try_for_each(|LosslessPath(path)| check_path(path))
             }
             // The code that opens it checks the address.
-            Request::UrlRequest { .. } => Ok(()),
-            Request::HistoryRequest { action, .. } => check_action(action),
-            Request::RefusalRequest { path, .. } => check_path(path),
+            ChannelRequest::UrlRequest { .. } => Ok(()),
+            ChannelRequest::HistoryRequest { action, .. } => check_action(action),
+            ChannelRequest::RefusalRequest { path, .. } => check_path(path),
         }
     }
 }
 
-impl Asks for ControlRequest {
+impl CheckedRequest for ControlRequest {
     fn id(&self) -> &str {
         match self {
             ControlRequest::Status { id } | ControlRequest::Stop { id } => id,
@@ -259,7 +259,7 @@ fn check_path(path: &Path) -> Result<(), RequestError> {
     if good { Ok(()) } else { Err(RequestError::Path) }
 }
 
-fn check_action(action: &Action) -> Result<(), RequestError> {
+fn check_action(action: &RemoteAction) -> Result<(), RequestError> {
     if action.paths().count() > TARGETS {
         return Err(RequestError::Targets);
     }
@@ -280,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    fn read<T: Asks>(value: Value) -> Result<T, RequestError> {
+    fn read<T: CheckedRequest>(value: Value) -> Result<T, RequestError> {
         let Value::Object(message) = value else { panic!("no object") };
         T::read(message)
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_path_of_any_bytes_comes_through() {
         let path = PathBuf::from(OsString::from_vec(b"/odd\xff\n".to_vec()));
-        let asked = Request::CapabilityRequest {
+        let asked = ChannelRequest::CapabilityRequest {
             id: "1".to_owned(),
             path: path.clone(),
             access: AccessMode::ReadWrite,
@@ -296,16 +296,18 @@ mod tests {
         };
         let value = serde_json::to_value(&asked).unwrap();
         assert_eq!(value["access"], "read+write");
-        assert_eq!(read::<Request>(value).unwrap(), asked);
+        assert_eq!(read::<ChannelRequest>(value).unwrap(), asked);
         let restore = json!({"type": "restore_request", "id": "2", "snapshot": 3, "paths": ["/a", {"bytes": [47, 255]}]});
-        let Request::RestoreRequest { paths, .. } = read(restore).unwrap() else { panic!("another type") };
+        let ChannelRequest::RestoreRequest { paths, .. } = read(restore).unwrap() else {
+            panic!("another type")
+        };
         assert_eq!(paths[1].0, PathBuf::from(OsString::from_vec(b"/\xff".to_vec())));
     }
 
     #[test]
     fn what_is_not_a_request() {
         let good = json!({"type": "capability_request", "id": "1", "path": "/a", "access": "read"});
-        assert!(read::<Request>(good.clone()).is_ok());
+        assert!(read::<ChannelRequest>(good.clone()).is_ok());
         let with = |name: &str, value: Value| {
             let mut changed = good.clone();
             changed[name] = value;
@@ -326,7 +328,7 @@ mod tests {
             with("reason", json!("x".repeat(1025))),
             with("more", json!(1)),
         ] {
-            assert!(read::<Request>(changed.clone()).is_err(), "{changed}");
+            assert!(read::<ChannelRequest>(changed.clone()).is_err(), "{changed}");
         }
         assert!(read::<ControlRequest>(good).is_err(), "the channels do not mix");
         assert!(read::<ControlRequest>(json!({"type": "stop", "id": "1"})).is_ok());

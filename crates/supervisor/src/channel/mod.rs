@@ -10,24 +10,26 @@
 //! silence, never in a grant.
 
 mod client;
-mod closed;
 mod frame;
 #[cfg(test)]
 mod fuzzed;
-mod gate;
-mod listening;
 mod message;
+mod no_requests;
 mod peer;
-mod reception;
+mod rate_limit;
 mod serve;
+mod server;
+mod socket;
 
 pub use client::{ClientError, Wait, exchange, new_id};
-pub use closed::Closed;
 pub use frame::{FrameError, MAX as MAX_JSON, VERSION};
-pub use gate::{Bounds, Counts};
-pub use listening::{CONTROL_SOCKET, Listening, REQUEST_SOCKET};
-pub use message::{ControlRequest, LosslessPath, Problem, Request, Response, SessionInfo, Status};
-pub use reception::{Door, Reception};
+pub use message::{
+    ChannelRequest, ChannelResponse, ControlRequest, LosslessPath, RequestProblem, RunningStatus, SessionInfo,
+};
+pub use no_requests::NoRequests;
+pub use rate_limit::{Bounds, ChannelCounts};
+pub use server::{ChannelConnector, ChannelThreads};
+pub use socket::{CONTROL_SOCKET, Listening, REQUEST_SOCKET};
 
 /// Sockets of a session, bound but not served yet: messages sent to them wait.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use crate::approval::Asker;
 
 /// Reason a peer is refused.
 #[derive(Debug, Error)]
-pub(super) enum Stranger {
+pub(super) enum PeerRefusal {
     #[error("this channel belongs to another user")]
     User,
     #[error("your process is not visible to the supervisor")]
@@ -34,41 +34,41 @@ pub(super) enum Stranger {
 
 /// Side of the sandbox a peer must be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum PeerSide {
     Inside,
     Outside,
 }
 
 /// Identifies the process that connected, if it is on that side of the sandbox whose init is `init`.
-pub(super) fn check(socket: BorrowedFd<'_>, side: Side, init: u32) -> Result<Asker, Stranger> {
-    let found = peer(socket).map_err(|_| Stranger::Gone)?;
+pub(super) fn check(socket: BorrowedFd<'_>, side: PeerSide, init: u32) -> Result<Asker, PeerRefusal> {
+    let found = peer(socket).map_err(|_| PeerRefusal::Gone)?;
     if found.uid != process::uid() {
-        return Err(Stranger::User);
+        return Err(PeerRefusal::User);
     }
     let Some(pid) = i32::try_from(found.pid).ok().and_then(Pid::from_raw) else {
-        return Err(Stranger::Unseen);
+        return Err(PeerRefusal::Unseen);
     };
     let handle = handle(socket, pid)?;
-    let inside = descends(found.pid, init).ok_or(Stranger::Gone)?;
+    let inside = descends(found.pid, init).ok_or(PeerRefusal::Gone)?;
     let asker = asker(found.pid);
     // Up to here it was the same process: a pid is not reused while the process lives.
     if has_ended(&handle) {
-        return Err(Stranger::Gone);
+        return Err(PeerRefusal::Gone);
     }
     match (side, inside) {
-        (Side::Inside, false) => Err(Stranger::Outside),
-        (Side::Outside, true) => Err(Stranger::Inside),
+        (PeerSide::Inside, false) => Err(PeerRefusal::Outside),
+        (PeerSide::Outside, true) => Err(PeerRefusal::Inside),
         _ => Ok(asker),
     }
 }
 
 /// Handle of the process itself, not its pid. Kernels before 6.5 cannot tell which process connected: there it is the
 /// one that has the pid now.
-fn handle(socket: BorrowedFd<'_>, pid: Pid) -> Result<OwnedFd, Stranger> {
+fn handle(socket: BorrowedFd<'_>, pid: Pid) -> Result<OwnedFd, PeerRefusal> {
     match peer_pidfd(socket) {
         Ok(Some(handle)) => Ok(handle),
-        Ok(None) => pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Stranger::Gone),
-        Err(_) => Err(Stranger::Gone),
+        Ok(None) => pidfd_open(pid, PidfdFlags::empty()).map_err(|_| PeerRefusal::Gone),
+        Err(_) => Err(PeerRefusal::Gone),
     }
 }
 

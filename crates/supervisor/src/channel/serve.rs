@@ -9,41 +9,44 @@ use nono_sys::wait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::frame::{Along, FrameError, Message, encode, receive, send};
-use super::message::{Asks, ControlRequest, LosslessPath, Problem, Request, Response, Status};
-use super::peer::{self, Side};
-use super::reception::{Desk, Hall};
+use super::message::{
+    ChannelRequest, ChannelResponse, CheckedRequest, ControlRequest, LosslessPath, RequestProblem,
+    RunningStatus,
+};
+use super::peer::{self, PeerSide};
+use super::server::{Channel, ChannelServer};
 use crate::approval::Asker;
-use crate::report::{Because, MediationReport, Reply};
+use crate::report::{MediationReport, RefusalReason, RequestReply};
 
 /// Answer, the descriptor sent with it, and whether the command is stopped once it is sent.
-struct Answer {
-    response: Response,
+struct ChannelAnswer {
+    response: ChannelResponse,
     descriptor: Option<OwnedFd>,
     stop: bool,
 }
 
-impl From<Response> for Answer {
-    fn from(response: Response) -> Answer {
-        Answer { response, descriptor: None, stop: false }
+impl From<ChannelResponse> for ChannelAnswer {
+    fn from(response: ChannelResponse) -> ChannelAnswer {
+        ChannelAnswer { response, descriptor: None, stop: false }
     }
 }
 
 /// Rejection of a request, sent as an error.
 struct Refusal {
     id: Option<String>,
-    problem: Problem,
+    problem: RequestProblem,
     message: String,
 }
 
-fn refused(problem: Problem, message: &impl ToString) -> Refusal {
+fn refused(problem: RequestProblem, message: &impl ToString) -> Refusal {
     Refusal { id: None, problem, message: message.to_string() }
 }
 
 /// Serves the client at the other end of `connection`. `known`: the connection was made for this program, which was
 /// checked.
-pub(super) fn serve(hall: &Hall, desk: &Desk, connection: &OwnedFd, known: Option<Asker>) {
+pub(super) fn serve(hall: &ChannelServer, desk: &Channel, connection: &OwnedFd, known: Option<Asker>) {
     match answer(hall, desk, connection.as_fd(), known) {
-        Ok(Answer { response, descriptor, stop }) => {
+        Ok(ChannelAnswer { response, descriptor, stop }) => {
             desk.gate.served();
             // A client that does not read its answer loses it; the decision stands.
             let _ =
@@ -60,60 +63,60 @@ pub(super) fn serve(hall: &Hall, desk: &Desk, connection: &OwnedFd, known: Optio
 }
 
 /// Sends the reason of a refusal.
-pub(super) fn refuse(connection: BorrowedFd<'_>, id: Option<String>, error: Problem, message: String) {
-    let response = Response::Error { id, error, message };
+pub(super) fn refuse(connection: BorrowedFd<'_>, id: Option<String>, error: RequestProblem, message: String) {
+    let response = ChannelResponse::Error { id, error, message };
     // The client may be gone.
     let _ = encode(&response).and_then(|packet| send(connection, &packet, None));
 }
 
 fn answer(
-    hall: &Hall,
-    desk: &Desk,
+    hall: &ChannelServer,
+    desk: &Channel,
     connection: BorrowedFd<'_>,
     known: Option<Asker>,
-) -> Result<Answer, Refusal> {
+) -> Result<ChannelAnswer, Refusal> {
     let asker = match known {
         Some(asker) => asker,
         None => peer::check(connection, desk.side, hall.init)
-            .map_err(|stranger| refused(Problem::Stranger, &stranger))?,
+            .map_err(|stranger| refused(RequestProblem::Stranger, &stranger))?,
     };
     let message = read(hall, desk, connection)?;
     match desk.side {
-        Side::Inside => Ok(request(hall, &asker, connection, admitted(desk, message)?)),
-        Side::Outside => Ok(control(hall, admitted(desk, message)?)),
+        PeerSide::Inside => Ok(request(hall, &asker, connection, admitted(desk, message)?)),
+        PeerSide::Outside => Ok(control(hall, admitted(desk, message)?)),
     }
 }
 
 /// Reads the one message of a connection, if it arrives in time.
-fn read(hall: &Hall, desk: &Desk, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
+fn read(hall: &ChannelServer, desk: &Channel, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
     let until = Instant::now() + desk.gate.bounds.patience;
     loop {
         match receive(connection, Along::Nothing) {
             Ok(Some((message, _))) => return Ok(message),
             Ok(None) => {}
-            Err(error) => return Err(refused(Problem::Malformed, &error)),
+            Err(error) => return Err(refused(RequestProblem::Malformed, &error)),
         }
         let left = until.saturating_duration_since(Instant::now());
         let fds = [Some((connection, false)), Some((hall.closing(), false))];
         let ready = wait::poll(&fds, Some(left))
-            .map_err(|error| refused(Problem::Malformed, &FrameError::Io(error)))?;
+            .map_err(|error| refused(RequestProblem::Malformed, &FrameError::Io(error)))?;
         if ready[1] {
-            return Err(refused(Problem::Ending, &"the session has ended"));
+            return Err(refused(RequestProblem::Ending, &"the session has ended"));
         }
         if !ready[0] && left.is_zero() {
-            return Err(refused(Problem::TooSlow, &"no request came in time"));
+            return Err(refused(RequestProblem::TooSlow, &"no request came in time"));
         }
     }
 }
 
 /// Parses a request and checks that its id is new.
-fn admitted<R: Asks>(desk: &Desk, message: Message) -> Result<R, Refusal> {
-    let request = R::read(message).map_err(|error| refused(Problem::Malformed, &error))?;
+fn admitted<R: CheckedRequest>(desk: &Channel, message: Message) -> Result<R, Refusal> {
+    let request = R::read(message).map_err(|error| refused(RequestProblem::Malformed, &error))?;
     let again = |problem| Refusal {
         id: Some(request.id().to_owned()),
         problem,
         message: match problem {
-            Problem::Replayed => "this id was used before".to_owned(),
+            RequestProblem::Replayed => "this id was used before".to_owned(),
             _ => "this session has reached its maximum number of requests".to_owned(),
         },
     };
@@ -121,53 +124,59 @@ fn admitted<R: Asks>(desk: &Desk, message: Message) -> Result<R, Refusal> {
     Ok(request)
 }
 
-fn request(hall: &Hall, asker: &Asker, connection: BorrowedFd<'_>, request: Request) -> Answer {
+fn request(
+    hall: &ChannelServer,
+    asker: &Asker,
+    connection: BorrowedFd<'_>,
+    request: ChannelRequest,
+) -> ChannelAnswer {
     let wanted = || !hall.is_closing() && !hung_up(connection);
     match request {
-        Request::CapabilityRequest { id, path, access, reason } => {
+        ChannelRequest::CapabilityRequest { id, path, access, reason } => {
             capability(id, hall.office.capability(asker, path, access, reason, &wanted))
         }
-        Request::CheckpointRequest { id, reason } => {
+        ChannelRequest::CheckpointRequest { id, reason } => {
             let taken = hall.office.checkpoint(asker, reason.as_deref().unwrap_or_default());
             let reason = taken.as_ref().err().cloned();
-            Response::CheckpointResponse { id, snapshot: taken.ok(), reason }.into()
+            ChannelResponse::CheckpointResponse { id, snapshot: taken.ok(), reason }.into()
         }
-        Request::RestoreRequest { id, snapshot, paths } => {
+        ChannelRequest::RestoreRequest { id, snapshot, paths } => {
             let paths: Vec<PathBuf> = paths.into_iter().map(|LosslessPath(path)| path).collect();
             let outcome = hall.office.restore(asker, snapshot, paths, &wanted);
             let restored = outcome.is_ok();
-            Response::RestoreResponse { id, restored, outcome: outcome.unwrap_or_else(|why| why) }.into()
+            ChannelResponse::RestoreResponse { id, restored, outcome: outcome.unwrap_or_else(|why| why) }
+                .into()
         }
-        Request::UrlRequest { id, url } => {
+        ChannelRequest::UrlRequest { id, url } => {
             let opened = hall.office.open_url(asker, &url, &wanted);
             let reason = opened.as_ref().err().cloned();
-            Response::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
+            ChannelResponse::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
         }
-        Request::HistoryRequest { id, action } => {
+        ChannelRequest::HistoryRequest { id, action } => {
             let (answer, error) = match hall.office.history(asker, *action, &wanted) {
                 Ok(answer) => (answer, None),
                 Err(error) => (serde_json::Value::Null, Some(error)),
             };
             history(id, answer, error).into()
         }
-        Request::RefusalRequest { id, path, access } => {
-            Response::RefusalResponse { id, by: hall.office.refusal(&path, access) }.into()
+        ChannelRequest::RefusalRequest { id, path, access } => {
+            ChannelResponse::RefusalResponse { id, by: hall.office.refusal(&path, access) }.into()
         }
     }
 }
 
 /// Response to a history request; an answer that does not fit into a frame is an error.
-fn history(id: String, answer: serde_json::Value, error: Option<String>) -> Response {
-    let response = Response::HistoryResponse { id: id.clone(), answer, error };
+fn history(id: String, answer: serde_json::Value, error: Option<String>) -> ChannelResponse {
+    let response = ChannelResponse::HistoryResponse { id: id.clone(), answer, error };
     if !matches!(encode(&response), Err(FrameError::TooLong)) {
         return response;
     }
     let error = Some("the answer is too long for the channel".to_owned());
-    Response::HistoryResponse { id, answer: serde_json::Value::Null, error }
+    ChannelResponse::HistoryResponse { id, answer: serde_json::Value::Null, error }
 }
 
-fn capability(id: String, reply: Reply) -> Answer {
-    let response = |granted, already_open, proxy_fd, by, reason| Response::CapabilityResponse {
+fn capability(id: String, reply: RequestReply) -> ChannelAnswer {
+    let response = |granted, already_open, proxy_fd, by, reason| ChannelResponse::CapabilityResponse {
         id,
         granted,
         already_open,
@@ -176,13 +185,13 @@ fn capability(id: String, reply: Reply) -> Answer {
         reason,
     };
     match reply {
-        Reply::Granted { fd, by } => Answer {
+        RequestReply::Granted { fd, by } => ChannelAnswer {
             response: response(true, false, Some(0), Some(by), None),
             descriptor: Some(fd),
             stop: false,
         },
-        Reply::AlreadyOpen => response(true, true, None, None, None).into(),
-        Reply::Denied { because } => {
+        RequestReply::AlreadyOpen => response(true, true, None, None, None).into(),
+        RequestReply::Denied { because } => {
             let (by, reason) = words(because);
             response(false, false, None, by, Some(reason)).into()
         }
@@ -190,12 +199,12 @@ fn capability(id: String, reply: Reply) -> Answer {
 }
 
 /// Approver that denied it, if one did, and the reason.
-fn words(because: Because) -> (Option<String>, String) {
+fn words(because: RefusalReason) -> (Option<String>, String) {
     match because {
-        Because::Policy { reason } => (None, policy_words(&reason)),
-        Because::Answered { by } => (Some(by), "the approver denied it".to_owned()),
-        Because::NoAnswer { why } | Because::Failed { why } => (None, why),
-        Because::TooMany => (None, "too many questions".to_owned()),
+        RefusalReason::Policy { reason } => (None, policy_words(&reason)),
+        RefusalReason::Answered { by } => (Some(by), "the approver denied it".to_owned()),
+        RefusalReason::NoAnswer { why } | RefusalReason::Failed { why } => (None, why),
+        RefusalReason::TooMany => (None, "too many questions".to_owned()),
     }
 }
 
@@ -211,11 +220,11 @@ fn policy_words(reason: &DeniedReason) -> String {
     }
 }
 
-fn control(hall: &Hall, request: ControlRequest) -> Answer {
+fn control(hall: &ChannelServer, request: ControlRequest) -> ChannelAnswer {
     match request {
         ControlRequest::Status { id } => {
             let report = hall.office.report();
-            let status = Status {
+            let status = RunningStatus {
                 session: hall.info.clone(),
                 questions_waiting: hall.office.waiting(),
                 expansions: u64::try_from(report.expansions.len()).unwrap_or(u64::MAX),
@@ -224,18 +233,21 @@ fn control(hall: &Hall, request: ControlRequest) -> Answer {
             };
             fitting(&id, status).into()
         }
-        ControlRequest::Stop { id } => {
-            Answer { response: Response::StopResponse { id, stopping: true }, descriptor: None, stop: true }
-        }
+        ControlRequest::Stop { id } => ChannelAnswer {
+            response: ChannelResponse::StopResponse { id, stopping: true },
+            descriptor: None,
+            stop: true,
+        },
     }
 }
 
 /// Status response cut to the size of a frame: its lists are halved until it fits.
-fn fitting(id: &str, mut status: Status) -> Response {
+fn fitting(id: &str, mut status: RunningStatus) -> ChannelResponse {
     loop {
         let MediationReport { refused, expansions, .. } = &status.mediation;
         let lengths = (refused.len(), expansions.len());
-        let response = Response::StatusResponse { id: id.to_owned(), status: Box::new(status.clone()) };
+        let response =
+            ChannelResponse::StatusResponse { id: id.to_owned(), status: Box::new(status.clone()) };
         if lengths == (0, 0) || !matches!(encode(&response), Err(FrameError::TooLong)) {
             return response;
         }

@@ -44,39 +44,39 @@ impl MemoryMethod {
 
 /// Enforces the limit while the command runs.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LimitWatch {
     limit: u64,
-    how: How,
+    how: LimitMethod,
 }
 
 #[derive(Debug)]
-enum How {
+enum LimitMethod {
     Unlimited,
     Held(Cgroup),
     Polled(Polled),
 }
 
-impl Watch {
+impl LimitWatch {
     /// Sets the limit up for a command that was not started yet, so that everything it starts is included.
-    pub(crate) fn new(blueprint: &Blueprint, launched: &Launched) -> Result<Watch, RunError> {
+    pub(crate) fn new(blueprint: &Blueprint, launched: &Launched) -> Result<LimitWatch, RunError> {
         let (Some(limit), Some(hold)) = (blueprint.limits.memory, &blueprint.memory) else {
-            return Ok(Watch { limit: 0, how: How::Unlimited });
+            return Ok(LimitWatch { limit: 0, how: LimitMethod::Unlimited });
         };
         let how = match hold {
             MemoryHold::Cgroup { parent } => {
                 let made =
                     Cgroup::new(parent, limit).and_then(|cgroup| cgroup.add(launched.pid).map(|()| cgroup));
-                How::Held(made.map_err(supervising("make a cgroup for --max-memory"))?)
+                LimitMethod::Held(made.map_err(supervising("make a cgroup for --max-memory"))?)
             }
             MemoryHold::Polled if !polled::can_measure(launched.pid) => return Err(RunError::CannotMeasure),
-            MemoryHold::Polled => How::Polled(Polled::new(launched.pid, blueprint.layers.net)),
+            MemoryHold::Polled => LimitMethod::Polled(Polled::new(launched.pid, blueprint.layers.net)),
         };
-        Ok(Watch { limit, how })
+        Ok(LimitWatch { limit, how })
     }
 
     /// Longest time the loop may sleep.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        matches!(self.how, How::Polled(_)).then_some(POLL)
+        matches!(self.how, LimitMethod::Polled(_)).then_some(POLL)
     }
 
     /// Measures the memory, where the limit is enforced by polling.
@@ -85,14 +85,14 @@ impl Watch {
         launched: &Launched,
         mediator: Option<&Mediating>,
     ) -> io::Result<Option<LimitHit>> {
-        let How::Polled(polled) = &mut self.how else { return Ok(None) };
+        let LimitMethod::Polled(polled) = &mut self.how else { return Ok(None) };
         let seen = polled.look(launched, mediator)?;
         Ok((seen > self.limit).then_some(LimitHit::Memory { limit: self.limit, seen }))
     }
 
     /// Takes over init's count of pages.
     pub(crate) fn counted(&mut self, pages: i32) {
-        if let How::Polled(polled) = &mut self.how {
+        if let LimitMethod::Polled(polled) = &mut self.how {
             polled.counted(pages);
         }
     }
@@ -100,10 +100,10 @@ impl Watch {
     /// Limit for which the kernel ended the command, if it did. Valid once everything is over.
     pub(crate) fn struck(&self) -> Option<LimitHit> {
         match &self.how {
-            How::Held(cgroup) => cgroup
+            LimitMethod::Held(cgroup) => cgroup
                 .struck()
                 .then(|| LimitHit::Memory { limit: self.limit, seen: cgroup.peak().unwrap_or(self.limit) }),
-            How::Polled(_) | How::Unlimited => None,
+            LimitMethod::Polled(_) | LimitMethod::Unlimited => None,
         }
     }
 }

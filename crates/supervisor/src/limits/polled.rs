@@ -11,8 +11,8 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use nono_sys::foreign;
 use nono_sys::launch::Launched;
+use nono_sys::other_process;
 
 use crate::mediate::Mediating;
 
@@ -70,7 +70,7 @@ impl Polled {
             self.asked = launched.control.measure()?;
         }
         let processes: Vec<(i32, Pages)> =
-            foreign::below(self.init).into_iter().map(|pid| (pid, pages(pid))).collect();
+            other_process::below(self.init).into_iter().map(|pid| (pid, pages(pid))).collect();
         if self.turn.is_multiple_of(SELDOM) {
             let sockets = mediator.filter(|_| self.own_network).map_or(0, Mediating::unix_memory);
             self.slow = Slow { sockets, ..slow(&processes) };

@@ -6,19 +6,21 @@ use std::sync::atomic::Ordering;
 
 use nono_policy::AccessMode;
 
-use super::History;
+use super::CheckpointAccess;
 use super::call::access;
+use super::decision_log::AskedAbout;
 use super::job::Waiter;
-use super::journal::Asked;
-use super::questions::Pending;
-use super::resolve::{Kind, Target};
-use super::shared::Shared;
-use crate::approval::{Answer, ApprovalBackend, ApprovalError, Asker, Question, Subject, Verdict, Waiting};
-use crate::report::{Because, StillWanted};
-use crate::stage::Lease;
+use super::question_queue::Pending;
+use super::resolve::{OpenTarget, PinnedKind};
+use super::shared::MediatorShared;
+use crate::approval::{
+    ApprovalAnswer, ApprovalBackend, ApprovalError, Asker, Question, Subject, Verdict, Waiting,
+};
+use crate::report::{RefusalReason, StillWanted};
+use crate::terminal_lease::Lease;
 use crate::urls::{self, Urls};
 
-impl Shared {
+impl MediatorShared {
     /// Asks until the session is over.
     pub(super) fn ask_in_turn(&self) {
         while let Some(pending) = self.questions.next() {
@@ -38,7 +40,7 @@ impl Shared {
                 Err(error) => {
                     self.note_failure(&error);
                     for waiter in waiters {
-                        self.refuse_waiter(waiter, Because::NoAnswer { why: error.to_string() });
+                        self.refuse_waiter(waiter, RefusalReason::NoAnswer { why: error.to_string() });
                     }
                 }
             }
@@ -54,7 +56,7 @@ impl Shared {
         }
     }
 
-    fn ask_approver(&self, pending: &Pending) -> Result<Answer, ApprovalError> {
+    fn ask_approver(&self, pending: &Pending) -> Result<ApprovalAnswer, ApprovalError> {
         let surroundings = Surroundings { shared: self, waiters: &pending.waiters };
         if !surroundings.still_wanted() {
             return Err(ApprovalError::Withdrawn);
@@ -68,7 +70,7 @@ impl Shared {
         self.put(&pending.question, &surroundings)
     }
 
-    fn put(&self, question: &Question, surroundings: &dyn Waiting) -> Result<Answer, ApprovalError> {
+    fn put(&self, question: &Question, surroundings: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal) };
         self.put_to(&**backend, question, surroundings)
     }
@@ -78,7 +80,7 @@ impl Shared {
         backend: &dyn ApprovalBackend,
         question: &Question,
         surroundings: &dyn Waiting,
-    ) -> Result<Answer, ApprovalError> {
+    ) -> Result<ApprovalAnswer, ApprovalError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.asked.fetch_add(1, Ordering::Relaxed);
         backend.decide(question, surroundings)
@@ -100,7 +102,7 @@ impl Shared {
     /// Asks for approval of a restore of a project to a checkpoint.
     pub(super) fn agree_to_checkpoint(
         &self,
-        history: &History,
+        history: &CheckpointAccess,
         asker: &Asker,
         subject: Subject,
         wanted: &StillWanted<'_>,
@@ -123,14 +125,16 @@ impl Shared {
     ) -> Result<(), String> {
         let id = self.questions.may_ask().ok_or("too many questions")?;
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        let answer = self.put_to(backend, &question, &Patient { shared: self, wanted }).map_err(|error| {
-            self.note_failure(&error);
-            error.to_string()
-        })?;
+        let answer =
+            self.put_to(backend, &question, &RequestWait { shared: self, wanted }).map_err(|error| {
+                self.note_failure(&error);
+                error.to_string()
+            })?;
         let everything = [PathBuf::from("/")];
         for path in if paths.is_empty() { &everything } else { paths } {
             let asker = asker.clone();
-            let asked = Asked { path, access: AccessMode::Write, asker, reason: None, what: Some("restore") };
+            let asked =
+                AskedAbout { path, access: AccessMode::Write, asker, reason: None, what: Some("restore") };
             self.journal.answered(&asked, &answer)?;
         }
         match answer.verdict {
@@ -160,7 +164,7 @@ impl Shared {
         let (urls, id) = self.may_open(url).map_err(|why| refused(why.to_owned()))?;
         let subject = Subject::OpenUrl { url: url.to_owned() };
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        let patient = Patient { shared: self, wanted };
+        let patient = RequestWait { shared: self, wanted };
         let answer = self.put_to(&*urls.backend, &question, &patient).map_err(|error| {
             self.note_failure(&error);
             refused(error.to_string())
@@ -178,20 +182,20 @@ impl Shared {
     }
 
     /// Carries out an answer of a rule without remembering it, so that a rule ends when it says.
-    pub(super) fn answer_at_once(&self, waiter: Waiter, folder: Option<&Path>, answer: &Answer) {
+    pub(super) fn answer_at_once(&self, waiter: Waiter, folder: Option<&Path>, answer: &ApprovalAnswer) {
         if let Err(why) = self.journal.answered_by_rule(&asked(&waiter), answer) {
-            return self.refuse_waiter(waiter, Because::Failed { why });
+            return self.refuse_waiter(waiter, RefusalReason::Failed { why });
         }
         self.answers().report(&waiter.path, is_dir(&waiter), waiter.rights, folder, answer);
         self.obey(waiter, answer);
     }
 
-    fn carry_out(&self, waiters: Vec<Waiter>, folder: Option<&Path>, answer: &Answer) {
+    fn carry_out(&self, waiters: Vec<Waiter>, folder: Option<&Path>, answer: &ApprovalAnswer) {
         if let Some(first) = waiters.first() {
             // On disk before it takes effect or is remembered.
             if let Err(why) = self.journal.answered(&asked(first), answer) {
                 for waiter in waiters {
-                    self.refuse_waiter(waiter, Because::Failed { why: why.clone() });
+                    self.refuse_waiter(waiter, RefusalReason::Failed { why: why.clone() });
                 }
                 return;
             }
@@ -202,18 +206,18 @@ impl Shared {
         }
     }
 
-    fn obey(&self, waiter: Waiter, answer: &Answer) {
+    fn obey(&self, waiter: Waiter, answer: &ApprovalAnswer) {
         match answer.verdict {
             Verdict::Allow(_) => self.grant(waiter, &answer.by),
             Verdict::Deny | Verdict::Never => {
-                self.refuse_waiter(waiter, Because::Answered { by: answer.by.clone() });
+                self.refuse_waiter(waiter, RefusalReason::Answered { by: answer.by.clone() });
             }
         }
     }
 }
 
-fn asked(waiter: &Waiter) -> Asked<'_> {
-    Asked {
+fn asked(waiter: &Waiter) -> AskedAbout<'_> {
+    AskedAbout {
         path: &waiter.path,
         access: access(waiter.rights),
         asker: waiter.open.asker(),
@@ -223,11 +227,11 @@ fn asked(waiter: &Waiter) -> Asked<'_> {
 }
 
 fn is_dir(waiter: &Waiter) -> bool {
-    matches!(waiter.target, Target::There { kind: Kind::Directory, .. })
+    matches!(waiter.target, OpenTarget::There { kind: PinnedKind::Directory, .. })
 }
 
 struct Surroundings<'a> {
-    shared: &'a Shared,
+    shared: &'a MediatorShared,
     waiters: &'a [Waiter],
 }
 
@@ -242,12 +246,12 @@ impl Waiting for Surroundings<'_> {
 }
 
 /// Context of a request that no trapped call waits for.
-struct Patient<'a> {
-    shared: &'a Shared,
+struct RequestWait<'a> {
+    shared: &'a MediatorShared,
     wanted: &'a StillWanted<'a>,
 }
 
-impl Waiting for Patient<'_> {
+impl Waiting for RequestWait<'_> {
     fn still_wanted(&self) -> bool {
         (self.wanted)()
     }

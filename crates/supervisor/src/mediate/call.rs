@@ -3,28 +3,28 @@
 use nono_policy::AccessMode;
 use nono_sys::notify::{self, Notification, PATH_MAX};
 
-use super::table::{READ, WRITE};
+use super::allow_table::{READ, WRITE};
 
 /// Start of a relative path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum PathStart {
     WorkingDirectory,
     Descriptor(i32),
 }
 
-impl Start {
+impl PathStart {
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes this argument as int, too")]
-    pub(super) fn of(fd: u64) -> Start {
+    pub(super) fn of(fd: u64) -> PathStart {
         match fd as i32 {
-            libc::AT_FDCWD => Start::WorkingDirectory,
-            fd => Start::Descriptor(fd),
+            libc::AT_FDCWD => PathStart::WorkingDirectory,
+            fd => PathStart::Descriptor(fd),
         }
     }
 }
 
 /// Flags, mode and resolution of an open, as `openat2` takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct How {
+pub(super) struct OpenRequest {
     pub(super) flags: i32,
     pub(super) mode: u32,
     pub(super) resolve: u64,
@@ -56,7 +56,7 @@ const KNOWN_RESOLVE: u64 = 0x3f;
 const ANCHORS: u64 = 0x08 | 0x10;
 const ALL_MODES: u32 = 0o7777;
 
-impl How {
+impl OpenRequest {
     pub(super) fn creates(self) -> bool {
         self.flags & libc::O_CREAT != 0
     }
@@ -66,11 +66,11 @@ impl How {
     }
 
     /// Arguments as `open` and `openat` read them: unknown flags are ignored.
-    fn plain(flags: i32, mode: u32) -> How {
+    fn plain(flags: i32, mode: u32) -> OpenRequest {
         let known = if flags & libc::O_PATH == 0 { KNOWN_FLAGS } else { WITH_PATH };
         let flags = flags & known;
         let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-        How { flags, mode: if makes { mode & ALL_MODES } else { 0 }, resolve: 0 }
+        OpenRequest { flags, mode: if makes { mode & ALL_MODES } else { 0 }, resolve: 0 }
     }
 
     /// Whether the flags are consistent. If not, or if they are newer than this code, the kernel returns the error.
@@ -111,14 +111,14 @@ pub(super) fn access(rights: u8) -> AccessMode {
 /// Numeric arguments of an opening call. What is in memory is read later, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
-    pub(super) start: Start,
+    pub(super) start: PathStart,
     pub(super) path: u64,
     how: HowAt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HowAt {
-    Given(How),
+    Given(OpenRequest),
     Memory { address: u64, size: u64 },
 }
 
@@ -127,17 +127,17 @@ impl Opening {
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes these arguments as int, too")]
     pub(super) fn of(call: &Notification) -> Option<Opening> {
         let a = call.args;
-        let given = |flags, mode: u64| HowAt::Given(How::plain(flags, mode as u32));
-        let start = Start::of;
+        let given = |flags, mode: u64| HowAt::Given(OpenRequest::plain(flags, mode as u32));
+        let start = PathStart::of;
         Some(match call.nr {
             libc::SYS_openat => Opening { start: start(a[0]), path: a[1], how: given(a[2] as i32, a[3]) },
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => {
-                Opening { start: Start::WorkingDirectory, path: a[0], how: given(a[1] as i32, a[2]) }
+                Opening { start: PathStart::WorkingDirectory, path: a[0], how: given(a[1] as i32, a[2]) }
             }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_creat => Opening {
-                start: Start::WorkingDirectory,
+                start: PathStart::WorkingDirectory,
                 path: a[0],
                 how: given(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, a[1]),
             },
@@ -148,7 +148,7 @@ impl Opening {
         })
     }
 
-    pub(super) fn how(&self, tid: u32) -> Result<How, i32> {
+    pub(super) fn how(&self, tid: u32) -> Result<OpenRequest, i32> {
         match self.how {
             HowAt::Given(how) => Ok(how),
             HowAt::Memory { address, size } => read_how(tid, address, size),
@@ -157,7 +157,7 @@ impl Opening {
 }
 
 /// Reads the struct as the kernel does: a longer one is fine as long as nothing unknown is set.
-fn read_how(tid: u32, address: u64, size: u64) -> Result<How, i32> {
+fn read_how(tid: u32, address: u64, size: u64) -> Result<OpenRequest, i32> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     if size < HOW_LENGTH {
         return Err(libc::EINVAL);
@@ -173,15 +173,15 @@ fn read_how(tid: u32, address: u64, size: u64) -> Result<How, i32> {
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
     let flags = i32::try_from(word(0)).map_err(|_| libc::EINVAL)?;
     let mode = u32::try_from(word(8)).map_err(|_| libc::EINVAL)?;
-    Ok(How { flags, mode, resolve: word(16) })
+    Ok(OpenRequest { flags, mode, resolve: word(16) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn how(flags: i32) -> How {
-        How { flags, mode: 0, resolve: 0 }
+    fn how(flags: i32) -> OpenRequest {
+        OpenRequest { flags, mode: 0, resolve: 0 }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_is_left_to_it() {
-        let sound = |flags, mode, resolve| How { flags, mode, resolve }.is_sound();
+        let sound = |flags, mode, resolve| OpenRequest { flags, mode, resolve }.is_sound();
         assert!(sound(libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | O_LARGEFILE, 0o6777, 0));
         assert!(sound(libc::O_TMPFILE | libc::O_RDWR, 0o600, 0));
         assert!(sound(libc::O_PATH | libc::O_CLOEXEC, 0, 0x1f & !0x10));
@@ -214,8 +214,11 @@ mod tests {
         ] {
             assert!(!sound(flags, mode, resolve), "{flags:#x} {mode:#o} {resolve:#x}");
         }
-        assert_eq!(How::plain(libc::O_PATH | libc::O_RDWR | libc::O_CREAT, 0o600).flags, libc::O_PATH);
-        assert!(How::plain(1 << 29 | libc::O_RDWR, 0o100_644).is_sound());
+        assert_eq!(
+            OpenRequest::plain(libc::O_PATH | libc::O_RDWR | libc::O_CREAT, 0o600).flags,
+            libc::O_PATH
+        );
+        assert!(OpenRequest::plain(1 << 29 | libc::O_RDWR, 0o100_644).is_sound());
     }
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
         let call = |args| Notification { id: 1, tid: 1, nr: libc::SYS_openat, args };
         let high = 0xffff_ffff_0000_0000;
         let opening = Opening::of(&call([high | 0xffff_ff9c, 7, high | 2, 0, 0, 0])).unwrap();
-        assert_eq!(opening.start, Start::WorkingDirectory);
+        assert_eq!(opening.start, PathStart::WorkingDirectory);
         assert_eq!(opening.how(0).unwrap().flags, libc::O_RDWR);
     }
 
@@ -234,7 +237,10 @@ mod tests {
         words[0] = libc::O_WRONLY as u64;
         words[2] = 8;
         let address = words.as_ptr() as u64;
-        assert_eq!(read_how(own, address, 24), Ok(How { flags: libc::O_WRONLY, mode: 0, resolve: 8 }));
+        assert_eq!(
+            read_how(own, address, 24),
+            Ok(OpenRequest { flags: libc::O_WRONLY, mode: 0, resolve: 8 })
+        );
         assert!(read_how(own, address, 32).is_ok(), "longer, and nothing set there");
         assert_eq!(read_how(own, address, 16), Err(libc::EINVAL));
         assert_eq!(read_how(own, 8, 24), Err(libc::EFAULT));

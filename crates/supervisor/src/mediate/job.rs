@@ -7,12 +7,12 @@ use std::sync::mpsc::SyncSender;
 
 use nono_sys::notify::{Listener, Notification};
 
-use super::call::{How, Start};
-use super::changes::Change;
+use super::call::{OpenRequest, PathStart};
+use super::changes::CallEffect;
 use super::process;
-use super::resolve::Target;
+use super::resolve::OpenTarget;
 use crate::approval::Asker;
-use crate::report::Reply;
+use crate::report::RequestReply;
 
 /// Work for a mediator thread.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Job {
     /// Whether the kernel judges it in any case, where there is a recorder.
     pub(super) fn is_only_recorded(&self) -> bool {
         match self {
-            Job::Open(open) => matches!(open.source, Source::Call { .. }),
-            Job::Call(call) => Change::of(call).is_some(),
+            Job::Open(open) => matches!(open.source, OpenSource::Call { .. }),
+            Job::Call(call) => CallEffect::of(call).is_some(),
             Job::End => false,
         }
     }
@@ -38,10 +38,10 @@ impl Job {
 /// Request to open something.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) source: Source,
-    pub(super) start: Start,
+    pub(super) source: OpenSource,
+    pub(super) start: PathStart,
     pub(super) path: Vec<u8>,
-    pub(super) how: How,
+    pub(super) how: OpenRequest,
     /// Key under which the table may remember this path, if the policy turns out to allow it.
     pub(super) remember: Option<u64>,
     /// Set for a replacement instead of an open: path of the draft that replaces the target.
@@ -49,18 +49,18 @@ pub(super) struct Open {
 }
 
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum OpenSource {
     /// Thread that waits in an opening call.
     Call { id: u64, tid: u32 },
     /// Request on the request socket.
-    Request { asker: Asker, reason: Option<String>, reply: SyncSender<Reply>, gone: Arc<AtomicBool> },
+    Request { asker: Asker, reason: Option<String>, reply: SyncSender<RequestReply>, gone: Arc<AtomicBool> },
 }
 
 impl Open {
     pub(super) fn tid(&self) -> u32 {
         match &self.source {
-            Source::Call { tid, .. } => *tid,
-            Source::Request { asker, .. } => asker.pid,
+            OpenSource::Call { tid, .. } => *tid,
+            OpenSource::Request { asker, .. } => asker.pid,
         }
     }
 
@@ -70,30 +70,30 @@ impl Open {
 
     pub(super) fn program(&self) -> PathBuf {
         match &self.source {
-            Source::Call { tid, .. } => process::program(*tid),
-            Source::Request { asker, .. } => asker.program.clone(),
+            OpenSource::Call { tid, .. } => process::program(*tid),
+            OpenSource::Request { asker, .. } => asker.program.clone(),
         }
     }
 
     pub(super) fn pid(&self) -> u32 {
         match &self.source {
-            Source::Call { tid, .. } => process::pid(*tid),
-            Source::Request { asker, .. } => asker.pid,
+            OpenSource::Call { tid, .. } => process::pid(*tid),
+            OpenSource::Request { asker, .. } => asker.pid,
         }
     }
 
     pub(super) fn reason(&self) -> Option<String> {
         match &self.source {
-            Source::Call { .. } => None,
-            Source::Request { reason, .. } => reason.clone(),
+            OpenSource::Call { .. } => None,
+            OpenSource::Request { reason, .. } => reason.clone(),
         }
     }
 
     /// Whether the caller still waits for it.
     pub(super) fn is_wanted(&self, listener: &Listener) -> bool {
         match &self.source {
-            Source::Call { id, .. } => listener.is_valid(*id),
-            Source::Request { gone, .. } => !gone.load(Ordering::Relaxed),
+            OpenSource::Call { id, .. } => listener.is_valid(*id),
+            OpenSource::Request { gone, .. } => !gone.load(Ordering::Relaxed),
         }
     }
 }
@@ -102,9 +102,9 @@ impl Open {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) open: Open,
-    pub(super) target: Target,
+    pub(super) target: OpenTarget,
     pub(super) path: PathBuf,
     pub(super) rights: u8,
     /// Name under which the command writes the draft that will replace the target.
-    pub(super) through: Option<Box<Target>>,
+    pub(super) through: Option<Box<OpenTarget>>,
 }

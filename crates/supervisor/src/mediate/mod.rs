@@ -18,30 +18,30 @@
 //! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
 
 mod aliases;
-mod answers;
+mod allow_table;
+mod answer_cache;
 mod asking;
-pub(crate) mod behalf;
+mod atomic_saves;
 mod bucket;
 mod call;
 mod changes;
-mod clerk;
-mod drafts;
+mod created_files;
+mod decide_open;
+mod decision_log;
+mod delayed_answers;
+pub(crate) mod emulate;
+mod inotify;
 mod job;
-mod journal;
-mod others;
-mod pairs;
-mod penalty;
+mod non_open_calls;
 mod process;
-mod questions;
+mod question_queue;
 mod receiver;
 mod record;
 mod refusals;
 mod resolve;
-mod saves;
 mod shared;
-mod table;
-mod temporary;
-mod watches;
+mod socketpair;
+mod temp_names;
 mod workers;
 
 use std::io::{self, Read, Write};
@@ -55,9 +55,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nono_audit::Log;
+use nono_audit::AuditLog;
 use nono_audit::event::Restore;
-use nono_checkpoint::remote::Action;
+use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::{AccessMode, ResolvedPolicy};
 use nono_sys::launch::Pairs;
 use serde_json::Value;
@@ -65,16 +65,16 @@ use serde_json::Value;
 use crate::approval::{ApprovalBackend, Asker, Subject};
 use crate::proxy_server::TakesListener;
 use crate::recorded::Recorded;
-use crate::report::{Because, MediationReport, Office, Reply, StillWanted};
-use crate::stage::Stage;
+use crate::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
+use crate::terminal_lease::TerminalLeases;
 use crate::urls::{Redact, Urls};
-use behalf::RequestDoor;
-use call::{How, Start};
-use job::{Job, Open, Source};
+use allow_table::Table;
+use call::{OpenRequest, PathStart};
+use emulate::RequestSocket;
+use job::{Job, Open, OpenSource};
 use receiver::Receiver;
 use record::Recorder;
-use shared::Shared;
-use table::Table;
+use shared::MediatorShared;
 pub(crate) use workers::Workers;
 
 /// Snapshots of the session, where it has any.
@@ -90,16 +90,16 @@ pub trait Snapshots: Send + Sync {
 }
 
 /// Checkpoints of projects, for requests from inside the sandbox, which are untrusted.
-pub trait Histories: Send + Sync {
+pub trait CheckpointService: Send + Sync {
     /// Carries an action out and returns its answer. Nothing is restored before `agree` allowed it; `agree` gets what
     /// the restore would do, and may take as long as a person needs.
-    fn carry_out(&self, action: Action, agree: &Agree<'_>) -> Result<Value, String>;
+    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, String>;
 }
 
 /// Asks whether the user agrees to a restore.
-pub type Agree<'a> = dyn Fn(Subject) -> Result<(), String> + 'a;
+pub type RestoreConsent<'a> = dyn Fn(Subject) -> Result<(), String> + 'a;
 
-impl std::fmt::Debug for dyn Histories {
+impl std::fmt::Debug for dyn CheckpointService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Histories")
     }
@@ -107,8 +107,8 @@ impl std::fmt::Debug for dyn Histories {
 
 /// Checkpoints of a run, and the approver of their restores.
 #[derive(Clone, Debug)]
-pub struct History {
-    pub histories: Arc<dyn Histories>,
+pub struct CheckpointAccess {
+    pub histories: Arc<dyn CheckpointService>,
     /// Approver of restores.
     pub backend: Arc<dyn ApprovalBackend>,
 }
@@ -149,19 +149,19 @@ pub struct Mediate {
     /// Whether to record what the command does; opens are then neither asked about nor granted.
     pub record: bool,
     /// Log for decisions and denials.
-    pub log: Option<Arc<Log>>,
+    pub log: Option<Arc<AuditLog>>,
     /// Redaction of addresses there; without this they are not named.
     pub redact: Option<Redact>,
     /// Opener of addresses outside, if they may be opened.
     pub urls: Option<Urls>,
     /// Checkpoints, if the command may ask for them.
-    pub history: Option<History>,
+    pub history: Option<CheckpointAccess>,
     /// Server of the filtering proxy, where the command has a network of its own that is filtered.
     pub proxy: Option<Arc<dyn TakesListener>>,
 }
 
 /// Descriptors that init handed over.
-pub(crate) struct Handed {
+pub(crate) struct InitHandover {
     pub(crate) listener: OwnedFd,
     pub(crate) root: OwnedFd,
     pub(crate) socket_list: OwnedFd,
@@ -198,7 +198,7 @@ impl Mediate {
 
 /// Mediator before its threads start, which happens once the request socket is served.
 pub(crate) struct Mediator {
-    shared: Arc<Shared>,
+    shared: Arc<MediatorShared>,
     table: Table,
     jobs: SyncSender<Job>,
     inbox: Inbox<Job>,
@@ -206,7 +206,7 @@ pub(crate) struct Mediator {
 
 /// Running mediator: its threads, while the command runs.
 pub(crate) struct Mediating {
-    shared: Arc<Shared>,
+    shared: Arc<MediatorShared>,
     jobs: SyncSender<Job>,
     threads: Vec<JoinHandle<()>>,
     clerks: usize,
@@ -215,10 +215,14 @@ pub(crate) struct Mediating {
 }
 
 impl Mediator {
-    pub(crate) fn new(mediate: Mediate, handed: Handed, stage: Option<Stage>) -> io::Result<Mediator> {
+    pub(crate) fn new(
+        mediate: Mediate,
+        handed: InitHandover,
+        stage: Option<TerminalLeases>,
+    ) -> io::Result<Mediator> {
         let mut table = Table::new(&mediate.policy);
         table.allow(&mediate.private);
-        let shared = Arc::new(Shared::new(mediate, handed, stage)?);
+        let shared = Arc::new(MediatorShared::new(mediate, handed, stage)?);
         let (jobs, inbox) = sync_channel(MOST_JOBS);
         Ok(Mediator { shared, table, jobs, inbox })
     }
@@ -229,14 +233,14 @@ impl Mediator {
     }
 
     /// Handler of requests on the sockets, and of status reports.
-    pub(crate) fn office(&self) -> Arc<dyn Office> {
-        Arc::new(Desk { shared: self.shared.clone(), jobs: self.jobs.clone() })
+    pub(crate) fn office(&self) -> Arc<dyn RequestService> {
+        Arc::new(MediatorRequests { shared: self.shared.clone(), jobs: self.jobs.clone() })
     }
 
     /// Begins to answer, with the threads that [`Mediate::workers`] names. `door` is the request socket.
     pub(crate) fn start(
         self,
-        door: Option<Arc<dyn RequestDoor>>,
+        door: Option<Arc<dyn RequestSocket>>,
         mut workers: Workers,
     ) -> io::Result<Mediating> {
         let Mediator { shared, table, jobs, inbox } = self;
@@ -286,7 +290,8 @@ impl Mediating {
     /// Ends the threads once the command's processes are gone, and returns the report.
     pub(crate) fn finish(self) -> (MediationReport, Option<Recorded>) {
         for waiter in self.shared.questions.end() {
-            self.shared.refuse_waiter(waiter, Because::NoAnswer { why: "the command ended".to_owned() });
+            self.shared
+                .refuse_waiter(waiter, RefusalReason::NoAnswer { why: "the command ended".to_owned() });
         }
         self.shared.penalty.end();
         self.shared.scene.set_door(None);
@@ -304,7 +309,7 @@ impl Mediating {
     }
 }
 
-fn clerk_turns(shared: &Arc<Shared>, inbox: &Mutex<Inbox<Job>>) {
+fn clerk_turns(shared: &Arc<MediatorShared>, inbox: &Mutex<Inbox<Job>>) {
     loop {
         let job = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {
@@ -316,15 +321,15 @@ fn clerk_turns(shared: &Arc<Shared>, inbox: &Mutex<Inbox<Job>>) {
 }
 
 /// Handler of requests on the sockets.
-struct Desk {
-    shared: Arc<Shared>,
+struct MediatorRequests {
+    shared: Arc<MediatorShared>,
     jobs: SyncSender<Job>,
 }
 
 /// Interval at which the client is checked to be still waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
-impl Office for Desk {
+impl RequestService for MediatorRequests {
     fn capability(
         &self,
         asker: &Asker,
@@ -332,7 +337,7 @@ impl Office for Desk {
         access: AccessMode,
         reason: Option<String>,
         wanted: &StillWanted<'_>,
-    ) -> Reply {
+    ) -> RequestReply {
         use std::os::unix::ffi::OsStringExt;
         let flags = match access {
             AccessMode::Read => libc::O_RDONLY,
@@ -342,15 +347,15 @@ impl Office for Desk {
         let (reply, answer) = sync_channel(1);
         let gone = Arc::new(AtomicBool::new(false));
         let open = Open {
-            source: Source::Request { asker: asker.clone(), reason, reply, gone: gone.clone() },
-            start: Start::WorkingDirectory,
+            source: OpenSource::Request { asker: asker.clone(), reason, reply, gone: gone.clone() },
+            start: PathStart::WorkingDirectory,
             path: path.into_os_string().into_vec(),
-            how: How { flags, mode: 0o666, resolve: 0 },
+            how: OpenRequest { flags, mode: 0o666, resolve: 0 },
             remember: None,
             replaces: None,
         };
         if self.jobs.try_send(Job::Open(open)).is_err() {
-            return Reply::Denied { because: Because::TooMany };
+            return RequestReply::Denied { because: RefusalReason::TooMany };
         }
         loop {
             match answer.recv_timeout(LOOK) {
@@ -358,8 +363,8 @@ impl Office for Desk {
                 Err(RecvTimeoutError::Timeout) if wanted() => {}
                 Err(_) => {
                     gone.store(true, Ordering::Relaxed);
-                    return Reply::Denied {
-                        because: Because::NoAnswer { why: "the request was withdrawn".to_owned() },
+                    return RequestReply::Denied {
+                        because: RefusalReason::NoAnswer { why: "the request was withdrawn".to_owned() },
                     };
                 }
             }
@@ -394,7 +399,12 @@ impl Office for Desk {
         Ok(outcome)
     }
 
-    fn history(&self, asker: &Asker, action: Action, wanted: &StillWanted<'_>) -> Result<Value, String> {
+    fn history(
+        &self,
+        asker: &Asker,
+        action: RemoteAction,
+        wanted: &StillWanted<'_>,
+    ) -> Result<Value, String> {
         let history = self.shared.history.as_ref().ok_or(NO_HISTORIES)?;
         let agree = |subject| self.shared.agree_to_checkpoint(history, asker, subject, wanted);
         history.histories.carry_out(action, &agree)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono_sys::foreign;
+use nono_sys::other_process;
 
 use crate::approval::Asker;
 
@@ -11,12 +11,12 @@ pub(super) const UNKNOWN: &str = "?";
 
 /// Program the thread runs.
 pub(super) fn program(tid: u32) -> PathBuf {
-    foreign::program(tid).unwrap_or_else(|_| PathBuf::from(UNKNOWN))
+    other_process::program(tid).unwrap_or_else(|_| PathBuf::from(UNKNOWN))
 }
 
 /// Process the thread belongs to.
 pub(super) fn pid(tid: u32) -> u32 {
-    foreign::process_of(tid).unwrap_or(tid)
+    other_process::process_of(tid).unwrap_or(tid)
 }
 
 pub(super) fn asker(tid: u32) -> Asker {
@@ -33,6 +33,6 @@ mod tests {
         let asker = asker(tid);
         assert_eq!(asker.pid, std::process::id());
         assert_eq!(asker.program, std::env::current_exe().unwrap());
-        assert!(foreign::umask_of(tid).unwrap() <= 0o777);
+        assert!(other_process::umask_of(tid).unwrap() <= 0o777);
     }
 }

@@ -16,15 +16,15 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
-use super::call::{How, Opening, Start};
-use super::job::{Job, Open, Source};
+use super::allow_table::{Table, TableAnswer, WRITE};
+use super::call::{OpenRequest, Opening, PathStart};
+use super::job::{Job, Open, OpenSource};
 use super::process;
-use super::shared::Shared;
-use super::table::{Known, Table, WRITE};
-use crate::report::{Attempt, Because};
+use super::shared::MediatorShared;
+use crate::report::{DeniedAttempt, RefusalReason};
 
 pub(super) struct Receiver {
-    shared: Arc<Shared>,
+    shared: Arc<MediatorShared>,
     table: Table,
     jobs: SyncSender<Job>,
     bases: Bases,
@@ -34,7 +34,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(shared: Arc<Shared>, table: Table, jobs: SyncSender<Job>) -> Receiver {
+    pub(super) fn new(shared: Arc<MediatorShared>, table: Table, jobs: SyncSender<Job>) -> Receiver {
         Receiver {
             shared,
             table,
@@ -80,7 +80,7 @@ impl Receiver {
                     Fast::Slow { remember } => remember,
                 };
                 let open = Open {
-                    source: Source::Call { id: call.id, tid: call.tid },
+                    source: OpenSource::Call { id: call.id, tid: call.tid },
                     start: opening.start,
                     path: self.path[..length].to_vec(),
                     how,
@@ -98,14 +98,14 @@ impl Receiver {
     }
 
     /// Looks an open up in the table. With a recorder everything takes the slow path.
-    fn known(&mut self, tid: u32, start: Start, how: How, length: usize) -> Fast {
+    fn known(&mut self, tid: u32, start: PathStart, how: OpenRequest, length: usize) -> Fast {
         match self.shared.recorder {
             Some(_) => Fast::Slow { remember: None },
             None => self.fast(tid, start, how, length),
         }
     }
 
-    fn fast(&mut self, tid: u32, start: Start, how: How, length: usize) -> Fast {
+    fn fast(&mut self, tid: u32, start: PathStart, how: OpenRequest, length: usize) -> Fast {
         let path = &self.path[..length];
         let base = match path.first() {
             None => return Fast::Slow { remember: None },
@@ -115,7 +115,7 @@ impl Receiver {
                 None => return Fast::Slow { remember: None },
             },
         };
-        let Known::Allowed { rights, hash } = self.table.look_up(base, path) else {
+        let TableAnswer::Allowed { rights, hash } = self.table.look_up(base, path) else {
             return Fast::Slow { remember: None };
         };
         let wanted = how.rights() | if how.creates() { WRITE } else { 0 };
@@ -153,9 +153,9 @@ impl Receiver {
     }
 
     fn too_many(&self, call: &Notification) {
-        let attempt = Attempt::Other { what: "more calls at once than can be judged".to_owned() };
+        let attempt = DeniedAttempt::Other { what: "more calls at once than can be judged".to_owned() };
         let program = process::program(call.tid);
-        self.shared.note_refusal(attempt, &Because::TooMany, &program, || process::pid(call.tid));
+        self.shared.note_refusal(attempt, &RefusalReason::TooMany, &program, || process::pid(call.tid));
         self.shared.penalty.refuse(&self.shared.listener, call.id, libc::EACCES);
     }
 }
@@ -184,7 +184,7 @@ enum Plain {
 
 /// Checks a path for links by walking it without following any. It is opened as a directory, because for anything else
 /// the kernel returns an error and no descriptor that would have to be closed.
-fn has_no_link(shared: &Shared, path: &CStr) -> Plain {
+fn has_no_link(shared: &MediatorShared, path: &CStr) -> Plain {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(shared.root.as_fd(), path, flags, Mode::empty(), follow) {
@@ -229,8 +229,8 @@ impl Bases {
         }
     }
 
-    fn of(&mut self, tid: u32, start: Start) -> Option<&[u8]> {
-        let Start::WorkingDirectory = start else { return self.read(tid, start) };
+    fn of(&mut self, tid: u32, start: PathStart) -> Option<&[u8]> {
+        let PathStart::WorkingDirectory = start else { return self.read(tid, start) };
         let now = now();
         let at = tid as usize % REMEMBERED;
         if self.known[at].tid != tid || self.known[at].until < now {
@@ -246,13 +246,13 @@ impl Bases {
         Some(&self.known[at].path[..self.known[at].length])
     }
 
-    fn read(&mut self, tid: u32, start: Start) -> Option<&[u8]> {
+    fn read(&mut self, tid: u32, start: PathStart) -> Option<&[u8]> {
         let mut name = Name::new();
         name.push(b"/proc/");
         name.number(tid);
         match start {
-            Start::WorkingDirectory => name.push(b"/cwd\0"),
-            Start::Descriptor(fd) => {
+            PathStart::WorkingDirectory => name.push(b"/cwd\0"),
+            PathStart::Descriptor(fd) => {
                 name.push(b"/fd/");
                 name.number(u32::try_from(fd).ok()?);
                 name.push(b"\0");

@@ -13,14 +13,14 @@ use nono_policy::{AccessMode, is_within, query_path};
 use nono_sys::notify::{self, Notification, PATH_MAX};
 use rustix::fs::{Mode, OFlags};
 
-use super::behalf::{self, Call};
-use super::call::{How, Start};
-use super::changes::{Change, Where};
-use super::job::{Open, Source};
-use super::resolve::{self, Kind, Named, Resolved, Target};
-use super::shared::Shared;
-use super::table::{READ, WRITE};
-use crate::recorded::{Reached, Recorded, Stands, Touched, Use};
+use super::allow_table::{READ, WRITE};
+use super::call::{OpenRequest, PathStart};
+use super::changes::{CallEffect, Where};
+use super::emulate::{self, TrappedCall};
+use super::job::{Open, OpenSource};
+use super::resolve::{self, Named, OpenTarget, PinnedKind, Resolved};
+use super::shared::MediatorShared;
+use crate::recorded::{PathObject, Reached, Recorded, Touched, Use};
 
 /// Bounds of what is kept, whatever the command does.
 const MOST_PATHS: usize = 20_000;
@@ -28,17 +28,17 @@ const MOST_BYTES: usize = 4 << 20;
 const MOST_ADDRESSES: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(super) struct Recorder(Mutex<Kept>);
+pub(super) struct Recorder(Mutex<RecordBuffer>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecordBuffer {
     recorded: Recorded,
     /// Total length of all paths.
     bytes: usize,
 }
 
 impl Recorder {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, RecordBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl Recorder {
         self.kept().recorded.unrecorded += 1;
     }
 
-    fn touch(&self, path: PathBuf, stands: Stands, uses: &[Use], denied: bool) {
+    fn touch(&self, path: PathBuf, stands: PathObject, uses: &[Use], denied: bool) {
         let mut kept = self.kept();
         if !kept.recorded.touched.contains_key(&path) {
             let bytes = kept.bytes + path.as_os_str().len();
@@ -86,9 +86,9 @@ impl Recorder {
     }
 }
 
-impl Shared {
+impl MediatorShared {
     pub(super) fn record_open(&self, recorder: &Recorder, open: &Open) {
-        let Source::Call { tid, .. } = &open.source else { return };
+        let OpenSource::Call { tid, .. } = &open.source else { return };
         let rights = open.how.rights();
         let mut uses = Vec::new();
         uses.extend((rights & READ != 0).then_some(Use::Read));
@@ -97,7 +97,7 @@ impl Shared {
             Ok(Resolved::Target(target)) if open.is_wanted(&self.listener) => target,
             Ok(Resolved::Hidden) => {
                 if let Some((path, _)) = self.behind_a_mask(open) {
-                    let stands = if path.is_dir() { Stands::Directory } else { Stands::File };
+                    let stands = if path.is_dir() { PathObject::Directory } else { PathObject::File };
                     recorder.touch(path, stands, &uses, true);
                 }
                 return;
@@ -107,13 +107,13 @@ impl Shared {
         };
         match &target {
             // An unnamed file is made in the directory.
-            Target::There { path, kind: Kind::Directory, .. } if open.how.has(libc::O_TMPFILE) => {
+            OpenTarget::There { path, kind: PinnedKind::Directory, .. } if open.how.has(libc::O_TMPFILE) => {
                 self.record_names(recorder, path);
             }
-            Target::There { path, kind, .. } => self.record_use(recorder, path, *kind, &uses),
-            Target::Missing { folder_path, .. } => {
+            OpenTarget::There { path, kind, .. } => self.record_use(recorder, path, *kind, &uses),
+            OpenTarget::Missing { folder_path, .. } => {
                 self.record_names(recorder, folder_path);
-                self.record_made(recorder, target.path(), Stands::File, &uses);
+                self.record_made(recorder, target.path(), PathObject::File, &uses);
             }
         }
     }
@@ -123,53 +123,54 @@ impl Shared {
         let Some(recorder) = &self.recorder else { return false };
         if call.nr == libc::SYS_connect {
             let waits = || self.listener.is_valid(call.id);
-            if let Some(reached) = behalf::reached(Call { notification: call, waits: &waits }) {
+            if let Some(reached) = emulate::reached(TrappedCall { notification: call, waits: &waits }) {
                 recorder.reach(reached);
             }
             return false;
         }
-        let Some(changes) = Change::of(call) else { return false };
+        let Some(changes) = CallEffect::of(call) else { return false };
         for change in changes {
             self.record_change(recorder, call, change);
         }
         true
     }
 
-    fn record_change(&self, recorder: &Recorder, call: &Notification, change: Change) {
+    fn record_change(&self, recorder: &Recorder, call: &Notification, change: CallEffect) {
         match change {
-            Change::Start(at) => self.record_start(recorder, call, at),
-            Change::Truncate(at) => {
-                let how = How { flags: libc::O_WRONLY, mode: 0, resolve: 0 };
-                if let Some(Target::There { path, kind, .. }) = self.followed(call, at, how) {
+            CallEffect::Start(at) => self.record_start(recorder, call, at),
+            CallEffect::Truncate(at) => {
+                let how = OpenRequest { flags: libc::O_WRONLY, mode: 0, resolve: 0 };
+                if let Some(OpenTarget::There { path, kind, .. }) = self.followed(call, at, how) {
                     self.record_use(recorder, &path, kind, &[Use::Write]);
                 }
             }
-            Change::Make { at, stands, over } => {
+            CallEffect::Make { at, stands, over } => {
                 if let Some(named) = self.named(call, at).filter(|named| over || !named.is_there) {
                     self.record_names(recorder, &named.folder);
                     self.record_made(recorder, named.path(), stands, &[Use::Write]);
                 }
             }
-            Change::Remove(at) => {
+            CallEffect::Remove(at) => {
                 if let Some(named) = self.named(call, at).filter(|named| named.is_there) {
                     self.record_names(recorder, &named.folder);
                 }
             }
-            Change::Bind => self.record_bind(recorder, call),
+            CallEffect::Bind => self.record_bind(recorder, call),
         }
     }
 
     fn record_bind(&self, recorder: &Recorder, call: &Notification) {
         let waits = || self.listener.is_valid(call.id);
-        match behalf::bound(Call { notification: call, waits: &waits }) {
-            Some(behalf::Bound::Port(port)) => recorder.bind(port),
-            Some(behalf::Bound::Path(path)) => {
+        match emulate::bound(TrappedCall { notification: call, waits: &waits }) {
+            Some(emulate::Bound::Port(port)) => recorder.bind(port),
+            Some(emulate::Bound::Path(path)) => {
                 use std::os::unix::ffi::OsStrExt;
                 let path = path.as_os_str().as_bytes();
-                let named = resolve::last_name(self.root.as_fd(), call.tid, Start::WorkingDirectory, path);
+                let named =
+                    resolve::last_name(self.root.as_fd(), call.tid, PathStart::WorkingDirectory, path);
                 if let Some(named) = named.filter(|named| !named.is_there) {
                     self.record_names(recorder, &named.folder);
-                    self.record_made(recorder, named.path(), Stands::Special, &[Use::Write]);
+                    self.record_made(recorder, named.path(), PathObject::Special, &[Use::Write]);
                 }
             }
             None => {}
@@ -178,11 +179,11 @@ impl Shared {
 
     /// Records the program, and the interpreter that its first line names, which the kernel opens by itself.
     fn record_start(&self, recorder: &Recorder, call: &Notification, at: Where) {
-        let how = How { flags: libc::O_RDONLY, mode: 0, resolve: 0 };
+        let how = OpenRequest { flags: libc::O_RDONLY, mode: 0, resolve: 0 };
         let mut next = self.followed(call, at, how);
         for _ in 0..MOST_INTERPRETERS {
-            let Some(Target::There { pin, path, kind: Kind::File, .. }) = next else { return };
-            self.record_use(recorder, &path, Kind::File, &[Use::Execute]);
+            let Some(OpenTarget::There { pin, path, kind: PinnedKind::File, .. }) = next else { return };
+            self.record_use(recorder, &path, PinnedKind::File, &[Use::Execute]);
             next =
                 interpreter(&pin).and_then(|line| match resolve::from_root(self.root.as_fd(), &line, how) {
                     Ok(Resolved::Target(target)) => Some(target),
@@ -191,7 +192,7 @@ impl Shared {
         }
     }
 
-    fn followed(&self, call: &Notification, at: Where, how: How) -> Option<Target> {
+    fn followed(&self, call: &Notification, at: Where, how: OpenRequest) -> Option<OpenTarget> {
         let path = self.path_of(call, at)?;
         match resolve::resolve(self.root.as_fd(), call.tid, at.start, &path, how) {
             Ok(Resolved::Target(target)) => Some(target),
@@ -210,11 +211,11 @@ impl Shared {
         self.listener.is_valid(call.id).then(|| buffer[..length].to_vec())
     }
 
-    fn record_use(&self, recorder: &Recorder, path: &Path, kind: Kind, uses: &[Use]) {
+    fn record_use(&self, recorder: &Recorder, path: &Path, kind: PinnedKind, uses: &[Use]) {
         let stands = match kind {
-            Kind::File => Stands::File,
-            Kind::Directory => Stands::Directory,
-            Kind::Special => Stands::Special,
+            PinnedKind::File => PathObject::File,
+            PinnedKind::Directory => PathObject::Directory,
+            PinnedKind::Special => PathObject::Special,
         };
         let access = if uses.contains(&Use::Write) { AccessMode::Write } else { AccessMode::Read };
         let access = if uses.contains(&Use::Read) { access.union(AccessMode::Read) } else { access };
@@ -224,10 +225,10 @@ impl Shared {
     /// Records that names in a directory were made or removed.
     fn record_names(&self, recorder: &Recorder, folder: &Path) {
         let denied = self.denies(&folder.join(SOME_NAME), false, AccessMode::Write);
-        self.keep(recorder, folder.to_owned(), Stands::Directory, &[Use::Names], denied);
+        self.keep(recorder, folder.to_owned(), PathObject::Directory, &[Use::Names], denied);
     }
 
-    fn record_made(&self, recorder: &Recorder, path: PathBuf, stands: Stands, uses: &[Use]) {
+    fn record_made(&self, recorder: &Recorder, path: PathBuf, stands: PathObject, uses: &[Use]) {
         let denied = self.denies(&path, false, AccessMode::Write);
         let uses: Vec<Use> = uses.iter().copied().chain([Use::Made]).collect();
         self.keep(recorder, path, stands, &uses, denied);
@@ -238,7 +239,7 @@ impl Shared {
     }
 
     /// Keeps a path, except on file systems private to the command, which no policy covers.
-    fn keep(&self, recorder: &Recorder, path: PathBuf, stands: Stands, uses: &[Use], denied: bool) {
+    fn keep(&self, recorder: &Recorder, path: PathBuf, stands: PathObject, uses: &[Use], denied: bool) {
         if !self.private.iter().any(|private| is_within(&path, private)) {
             recorder.touch(path, stands, uses, denied);
         }
@@ -269,9 +270,9 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let recorder = Recorder::default();
         for n in 0..MOST_PATHS + 10 {
-            recorder.touch(format!("/{n}").into(), Stands::File, &[Use::Read], false);
+            recorder.touch(format!("/{n}").into(), PathObject::File, &[Use::Read], false);
         }
-        recorder.touch("/0".into(), Stands::File, &[Use::Write], true);
+        recorder.touch("/0".into(), PathObject::File, &[Use::Write], true);
         for port in 0..2000 {
             recorder.reach(Reached { address: format!("a:{port}"), port, loopback: false });
             recorder.bind(port);
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!((recorded.reached.len(), recorded.bound.len()), (MOST_ADDRESSES, MOST_ADDRESSES));
         let long = Recorder::default();
         for n in 0..2000 {
-            long.touch(format!("/{}/{n}", "x".repeat(4000)).into(), Stands::File, &[Use::Read], false);
+            long.touch(format!("/{}/{n}", "x".repeat(4000)).into(), PathObject::File, &[Use::Read], false);
         }
         assert!(long.recorded().touched.len() < 1100 && long.recorded().unrecorded > 900);
     }

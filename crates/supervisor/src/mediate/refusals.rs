@@ -4,22 +4,24 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::process;
-use crate::report::{Attempt, Because, Refused};
+use crate::report::{DeniedAttempt, RefusalReason, Refused};
 
 /// Maximum number of kinds listed; further ones are only counted.
 const MOST: usize = 1000;
 
 /// Merges denials beyond the limit on requests: one line for all of one program.
-pub(super) fn folded(attempt: Attempt, because: &Because) -> Attempt {
+pub(super) fn folded(attempt: DeniedAttempt, because: &RefusalReason) -> DeniedAttempt {
     match (because, attempt) {
-        (Because::TooMany, Attempt::Open { .. }) => Attempt::Other { what: "more questions".to_owned() },
+        (RefusalReason::TooMany, DeniedAttempt::Open { .. }) => {
+            DeniedAttempt::Other { what: "more questions".to_owned() }
+        }
         (_, attempt) => attempt,
     }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    kinds: HashMap<(Attempt, Because, PathBuf), usize>,
+    kinds: HashMap<(DeniedAttempt, RefusalReason, PathBuf), usize>,
     list: Vec<Refused>,
     unlisted: u64,
 }
@@ -29,8 +31,8 @@ impl Refusals {
     /// returned then.
     pub(super) fn count(
         &mut self,
-        attempt: Attempt,
-        because: Because,
+        attempt: DeniedAttempt,
+        because: RefusalReason,
         program: PathBuf,
         pid: impl FnOnce() -> u32,
     ) -> Option<u32> {
@@ -73,17 +75,18 @@ mod tests {
     fn a_flood_is_one_line_with_a_number() {
         let mut refusals = Refusals::default();
         let program = || PathBuf::from("/bin/a");
-        let open = |n: usize| Attempt::Open { path: format!("/x/{n}").into(), access: AccessMode::Read };
+        let open =
+            |n: usize| DeniedAttempt::Open { path: format!("/x/{n}").into(), access: AccessMode::Read };
         for n in 0..5000 {
-            refusals.count(folded(open(n), &Because::TooMany), Because::TooMany, program(), || 7);
-            refusals.count(open(0), Because::Answered { by: "a".into() }, program(), || 7);
+            refusals.count(folded(open(n), &RefusalReason::TooMany), RefusalReason::TooMany, program(), || 7);
+            refusals.count(open(0), RefusalReason::Answered { by: "a".into() }, program(), || 7);
         }
-        refusals.count(open(0), Because::Answered { by: "a".into() }, process::UNKNOWN.into(), || 8);
+        refusals.count(open(0), RefusalReason::Answered { by: "a".into() }, process::UNKNOWN.into(), || 8);
         let (list, unlisted) = refusals.list();
         assert_eq!(list.iter().map(|refused| refused.count).collect::<Vec<_>>(), [5000, 5001]);
         assert_eq!(unlisted, 0);
         for n in 0..5000 {
-            refusals.count(open(n), Because::Answered { by: "b".into() }, program(), || 7);
+            refusals.count(open(n), RefusalReason::Answered { by: "b".into() }, program(), || 7);
         }
         let (list, unlisted) = refusals.list();
         assert_eq!((list.len(), unlisted), (MOST, 5000 + 2 - MOST as u64));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::call::{How, Start};
+use super::call::{OpenRequest, PathStart};
 
 /// Maximum number of attempts to open.
 const TRIES: usize = 100;
@@ -57,7 +57,7 @@ impl Identity {
 
 /// Kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PinnedKind {
     File,
     Directory,
     /// Device, pipe or socket.
@@ -65,12 +65,12 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum OpenTarget {
     There {
         pin: OwnedFd,
         path: PathBuf,
         identity: Identity,
-        kind: Kind,
+        kind: PinnedKind,
         links: u64,
     },
     /// Name that does not exist, in a directory that does.
@@ -83,20 +83,20 @@ pub(super) enum Target {
     },
 }
 
-impl Target {
+impl OpenTarget {
     /// Path without links, as the command sees it.
     pub(super) fn path(&self) -> PathBuf {
         match self {
-            Target::There { path, .. } => path.clone(),
-            Target::Missing { folder_path, name, .. } => folder_path.join(name),
+            OpenTarget::There { path, .. } => path.clone(),
+            OpenTarget::Missing { folder_path, name, .. } => folder_path.join(name),
         }
     }
 
     /// Identity of the object, if there is one.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
-            Target::There { identity, .. } => Some(*identity),
-            Target::Missing { .. } => None,
+            OpenTarget::There { identity, .. } => Some(*identity),
+            OpenTarget::Missing { .. } => None,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Target {
 /// Result of following a path.
 #[derive(Debug)]
 pub(super) enum Resolved {
-    Target(Target),
+    Target(OpenTarget),
     /// The command cannot see it, because of a mask or of permissions: the kernel refuses it.
     Hidden,
     /// Nothing to decide: the kernel returns its own error, or judges what only it can (`/proc`).
@@ -121,15 +121,15 @@ const IN_ROOT: u64 = 0x10;
 const NO_SYMLINKS: u64 = 0x04;
 
 /// Directory a relative path starts at, as text.
-pub(super) fn base(tid: u32, start: Start) -> io::Result<Vec<u8>> {
+pub(super) fn base(tid: u32, start: PathStart) -> io::Result<Vec<u8>> {
     let link = std::fs::read_link(base_link(tid, start))?.into_os_string().into_vec();
     if link.first() == Some(&b'/') { Ok(link) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
-fn base_link(tid: u32, start: Start) -> String {
+fn base_link(tid: u32, start: PathStart) -> String {
     match start {
-        Start::WorkingDirectory => format!("/proc/{tid}/cwd"),
-        Start::Descriptor(fd) => format!("/proc/{tid}/fd/{fd}"),
+        PathStart::WorkingDirectory => format!("/proc/{tid}/cwd"),
+        PathStart::Descriptor(fd) => format!("/proc/{tid}/fd/{fd}"),
     }
 }
 
@@ -137,9 +137,9 @@ fn base_link(tid: u32, start: Start) -> String {
 pub(super) fn resolve(
     root: BorrowedFd<'_>,
     tid: u32,
-    start: Start,
+    start: PathStart,
     path: &[u8],
-    how: How,
+    how: OpenRequest,
 ) -> io::Result<Resolved> {
     if path.is_empty() {
         return Ok(Resolved::Kernel);
@@ -158,7 +158,7 @@ pub(super) fn resolve(
 }
 
 /// Follows an absolute path.
-pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Resolved> {
+pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: OpenRequest) -> io::Result<Resolved> {
     let mut path = path.to_vec();
     for _ in 0..MOST_LINKS {
         let follow = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | no_symlinks(how);
@@ -177,11 +177,11 @@ pub(super) fn from_root(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Resu
     Ok(Resolved::Kernel)
 }
 
-fn no_symlinks(how: How) -> ResolveFlags {
+fn no_symlinks(how: OpenRequest) -> ResolveFlags {
     if how.resolve & NO_SYMLINKS != 0 { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() }
 }
 
-fn named(how: How) -> OFlags {
+fn named(how: OpenRequest) -> OFlags {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     // An exclusive creation does not follow a link in the last component either.
     let stays = how.has(libc::O_NOFOLLOW) || how.has(libc::O_CREAT | libc::O_EXCL);
@@ -194,7 +194,7 @@ enum Missed {
     LeadsTo(Vec<u8>),
 }
 
-fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
+fn missing(root: BorrowedFd<'_>, path: &[u8], how: OpenRequest) -> io::Result<Missed> {
     let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     let (folder, name) = (&path[..=end], OsStr::from_bytes(&path[end + 1..]));
     if name.is_empty() || name == "." || name == ".." {
@@ -215,7 +215,7 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
         return Ok(if stays { Missed::Resolved(Resolved::Kernel) } else { Missed::LeadsTo(leads) });
     }
     let stat = rustix::fs::fstat(&folder)?;
-    Ok(Missed::Resolved(Resolved::Target(Target::Missing {
+    Ok(Missed::Resolved(Resolved::Target(OpenTarget::Missing {
         folder_identity: Identity { dev: stat.st_dev, ino: stat.st_ino },
         _folder: folder,
         folder_path,
@@ -224,7 +224,13 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: How) -> io::Result<Missed> {
 }
 
 /// Follows a path beneath a descriptor, or with it as the root: then it must be that descriptor.
-fn anchored(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8], how: How) -> io::Result<Resolved> {
+fn anchored(
+    root: BorrowedFd<'_>,
+    tid: u32,
+    start: PathStart,
+    path: &[u8],
+    how: OpenRequest,
+) -> io::Result<Resolved> {
     // An absolute path leaves every anchor but a root; then it starts at the command's root, which is not the
     // supervisor's.
     let absolute = path.first() == Some(&b'/') && how.resolve & IN_ROOT == 0;
@@ -253,11 +259,11 @@ fn anchored(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8], how: How)
 fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     let stat = rustix::fs::fstat(&pin)?;
     let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
+        FileType::RegularFile => PinnedKind::File,
+        FileType::Directory => PinnedKind::Directory,
         // Only where links are not followed: the kernel returns the error.
         FileType::Symlink => return Ok(Resolved::Kernel),
-        _ => Kind::Special,
+        _ => PinnedKind::Special,
     };
     if on_proc(pin.as_fd())? || stat.st_nlink == 0 {
         return Ok(Resolved::Kernel);
@@ -269,7 +275,7 @@ fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     let identity = Identity { dev: stat.st_dev, ino: stat.st_ino };
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let links = stat.st_nlink.into();
-    Ok(Resolved::Target(Target::There { pin, path, identity, kind, links }))
+    Ok(Resolved::Target(OpenTarget::There { pin, path, identity, kind, links }))
 }
 
 /// Name in a directory, whatever it leads to.
@@ -287,7 +293,7 @@ impl Named {
 }
 
 /// Follows all of `path` but its last component. `None`: there is no such directory, or it is on procfs.
-pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8]) -> Option<Named> {
+pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: PathStart, path: &[u8]) -> Option<Named> {
     let mut path = path.to_vec();
     while path.len() > 1 && path.last() == Some(&b'/') {
         path.pop();
@@ -299,9 +305,9 @@ pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: Start, path: &[u8
     if matches!(name, b"" | b"." | b"..") {
         return None;
     }
-    let how = How { flags: libc::O_DIRECTORY, mode: 0, resolve: 0 };
+    let how = OpenRequest { flags: libc::O_DIRECTORY, mode: 0, resolve: 0 };
     match resolve(root, tid, start, folder, how).ok()? {
-        Resolved::Target(Target::There { pin, path, kind: Kind::Directory, .. }) => {
+        Resolved::Target(OpenTarget::There { pin, path, kind: PinnedKind::Directory, .. }) => {
             let name = OsStr::from_bytes(name).to_owned();
             let is_there = rustix::fs::statat(&pin, &name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
             Some(Named { folder: path, name, is_there })
@@ -344,8 +350,8 @@ pub(super) fn outside(path: &Path, identity: Identity) -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
 
-    fn how(flags: i32) -> How {
-        How { flags, mode: 0o666, resolve: 0 }
+    fn how(flags: i32) -> OpenRequest {
+        OpenRequest { flags, mode: 0o666, resolve: 0 }
     }
 
     fn root() -> OwnedFd {
@@ -355,10 +361,10 @@ mod tests {
     fn at(path: &Path, flags: i32) -> Resolved {
         let own = std::process::id();
         let path = path.as_os_str().as_bytes();
-        resolve(root().as_fd(), own, Start::WorkingDirectory, path, how(flags)).unwrap()
+        resolve(root().as_fd(), own, PathStart::WorkingDirectory, path, how(flags)).unwrap()
     }
 
-    fn target(resolved: Resolved) -> Target {
+    fn target(resolved: Resolved) -> OpenTarget {
         match resolved {
             Resolved::Target(target) => target,
             other => panic!("{other:?}"),
@@ -377,7 +383,7 @@ mod tests {
         assert!(matches!(at(&dir.join("dangling"), 0), Resolved::Kernel), "the kernel says ENOENT");
         let made = target(at(&dir.join("dangling"), libc::O_CREAT));
         assert_eq!(made.path(), dir.join("later"));
-        assert!(matches!(made, Target::Missing { .. }));
+        assert!(matches!(made, OpenTarget::Missing { .. }));
         assert!(matches!(at(&dir.join("dangling"), libc::O_CREAT | libc::O_EXCL), Resolved::Kernel));
     }
 
@@ -393,7 +399,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().canonicalize().unwrap();
         std::fs::write(dir.join("a"), "a").unwrap();
-        let Target::There { identity, path, .. } = target(at(&dir.join("a"), 0)) else { panic!() };
+        let OpenTarget::There { identity, path, .. } = target(at(&dir.join("a"), 0)) else { panic!() };
         assert!(outside(&path, identity).is_ok());
         std::fs::write(dir.join("b"), "b").unwrap();
         std::fs::rename(dir.join("b"), dir.join("a")).unwrap();

@@ -12,21 +12,21 @@ use nono_sys::launch::Pairs;
 use nono_sys::notify::Listener;
 
 use super::aliases::Aliases;
-use super::answers::Answers;
-use super::behalf::{Crew, Scene};
-use super::drafts::Drafts;
-use super::journal::Journal;
-use super::penalty::Penalty;
-use super::questions::Questions;
+use super::answer_cache::Answers;
+use super::created_files::CreatedFiles;
+use super::decision_log::Journal;
+use super::delayed_answers::Penalty;
+use super::emulate::{BoundedThreads, CallContext};
+use super::question_queue::Questions;
 use super::record::Recorder;
 use super::refusals::{self, Refusals};
-use super::{Handed, History, Mediate, Snapshots};
+use super::{CheckpointAccess, InitHandover, Mediate, Snapshots};
 use crate::approval::ApprovalBackend;
-use crate::report::{Attempt, Because, MediationReport};
-use crate::stage::Stage;
+use crate::report::{DeniedAttempt, MediationReport, RefusalReason};
+use crate::terminal_lease::TerminalLeases;
 use crate::urls::Urls;
 
-pub(super) struct Shared {
+pub(super) struct MediatorShared {
     pub(super) listener: Listener,
     pub(super) root: OwnedFd,
     pub(super) policy: Arc<ResolvedPolicy>,
@@ -39,40 +39,44 @@ pub(super) struct Shared {
     pub(super) snapshots: Option<Arc<dyn Snapshots>>,
     /// Held while the approver is asked: one request at a time.
     pub(super) turn: Mutex<()>,
-    pub(super) stage: Option<Stage>,
+    pub(super) stage: Option<TerminalLeases>,
     pub(super) questions: Questions,
     pub(super) penalty: Arc<Penalty>,
-    pub(super) verified: Verified,
+    pub(super) verified: VerifiedPaths,
     pub(super) asked: AtomicU64,
     pub(super) journal: Journal,
     pub(super) urls: Option<Urls>,
-    pub(super) history: Option<History>,
+    pub(super) history: Option<CheckpointAccess>,
     /// Set where the command is only recorded.
     pub(super) recorder: Option<Recorder>,
     /// Context for calls that open nothing.
-    pub(super) scene: Arc<Scene>,
-    pub(super) crew: Crew,
+    pub(super) scene: Arc<CallContext>,
+    pub(super) crew: BoundedThreads,
     pub(super) pairs: Mutex<Pairs>,
     answers: Mutex<Answers>,
     refusals: Mutex<Refusals>,
     tracked: Mutex<HashSet<PathBuf>>,
-    drafts: Mutex<Drafts>,
+    drafts: Mutex<CreatedFiles>,
     /// Whether changes of modes are mediated, because nothing else enforces them.
     pub(super) judges_metadata: bool,
 }
 
-impl Shared {
-    pub(super) fn new(mediate: Mediate, handed: Handed, stage: Option<Stage>) -> io::Result<Shared> {
+impl MediatorShared {
+    pub(super) fn new(
+        mediate: Mediate,
+        handed: InitHandover,
+        stage: Option<TerminalLeases>,
+    ) -> io::Result<MediatorShared> {
         let listener = Listener::new(handed.listener);
         listener.abilities();
         let root = handed.root.try_clone()?;
         let policy = mediate.policy.clone();
-        let scene = Scene::new(policy, handed.init, mediate.own_network, root, handed.socket_list)?;
+        let scene = CallContext::new(policy, handed.init, mediate.own_network, root, handed.socket_list)?;
         // Objects are known by their paths without links; a path that does not exist yet is kept as it is.
         let own: Vec<_> = mediate.own.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
-        Ok(Shared {
+        Ok(MediatorShared {
             scene: Arc::new(scene),
-            crew: Crew::default(),
+            crew: BoundedThreads::default(),
             pairs: Mutex::new(handed.pairs),
             listener,
             root: handed.root,
@@ -86,7 +90,7 @@ impl Shared {
             stage,
             questions: Questions::new(),
             penalty: Arc::new(Penalty::new()),
-            verified: Verified::new(),
+            verified: VerifiedPaths::new(),
             asked: AtomicU64::new(0),
             journal: Journal::new(mediate.log, mediate.redact),
             urls: mediate.urls,
@@ -111,8 +115,8 @@ impl Shared {
     /// Notes a denial for the report and the audit log.
     pub(super) fn note_refusal(
         &self,
-        attempt: Attempt,
-        because: &Because,
+        attempt: DeniedAttempt,
+        because: &RefusalReason,
         program: &Path,
         pid: impl FnOnce() -> u32,
     ) {
@@ -125,7 +129,7 @@ impl Shared {
         self.tracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn drafts(&self) -> MutexGuard<'_, Drafts> {
+    pub(super) fn drafts(&self) -> MutexGuard<'_, CreatedFiles> {
         self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,15 +148,15 @@ impl Shared {
 ///
 /// Only for directories the command cannot change. The user can, and may make an entry wrong; then the kernel refuses
 /// what could have been asked about, and nothing is opened.
-pub(super) struct Verified {
+pub(super) struct VerifiedPaths {
     slots: Box<[AtomicU64]>,
 }
 
 const VERIFIED: usize = 1 << 13;
 
-impl Verified {
-    fn new() -> Verified {
-        Verified { slots: (0..VERIFIED).map(|_| AtomicU64::new(0)).collect() }
+impl VerifiedPaths {
+    fn new() -> VerifiedPaths {
+        VerifiedPaths { slots: (0..VERIFIED).map(|_| AtomicU64::new(0)).collect() }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "only the low bits choose a slot")]

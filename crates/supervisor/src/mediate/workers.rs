@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use nono_sys::launch::drop_capabilities;
 use nono_sys::process::own_umask;
 
-type Work = Box<dyn FnOnce() + Send>;
+type WorkerJob = Box<dyn FnOnce() + Send>;
 
 /// Threads of one mediator.
 pub(crate) struct Workers {
@@ -22,7 +22,7 @@ struct Worker {
     thread: JoinHandle<()>,
     prepared: Inbox<io::Result<()>>,
     /// Present until it has work.
-    work: Option<SyncSender<Work>>,
+    work: Option<SyncSender<WorkerJob>>,
 }
 
 impl Workers {
@@ -54,7 +54,7 @@ impl Workers {
 impl Worker {
     fn start(name: &'static str) -> io::Result<Worker> {
         let (ready, prepared) = sync_channel(1);
-        let (work, inbox) = sync_channel::<Work>(1);
+        let (work, inbox) = sync_channel::<WorkerJob>(1);
         let thread = Builder::new().name(name.to_owned()).spawn(move || {
             let done = drop_capabilities().and_then(|()| own_umask());
             let fine = done.is_ok();

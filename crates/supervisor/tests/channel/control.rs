@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use nono_policy::AccessMode;
 use nono_supervisor::channel::{
-    Bounds, CONTROL_SOCKET, ClientError, ControlRequest, Problem, Response, Wait, exchange, new_id,
+    Bounds, CONTROL_SOCKET, ChannelResponse, ClientError, ControlRequest, RequestProblem, Wait, exchange,
+    new_id,
 };
-use nono_supervisor::report::{Attempt, Because, Refused};
+use nono_supervisor::report::{DeniedAttempt, RefusalReason, Refused};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::kit::{Init, Place};
 
-fn ask(place: &Place, request: &ControlRequest) -> Result<Response, ClientError> {
+fn ask(place: &Place, request: &ControlRequest) -> Result<ChannelResponse, ClientError> {
     let wait = Wait { patience: Some(Duration::from_secs(60)), until: None };
     exchange(&place.path(CONTROL_SOCKET), request, wait).map(|(answer, _)| answer)
 }
 
-fn status(place: &Place) -> nono_supervisor::channel::Status {
+fn status(place: &Place) -> nono_supervisor::channel::RunningStatus {
     match ask(place, &ControlRequest::Status { id: new_id() }) {
-        Ok(Response::StatusResponse { status, .. }) => *status,
+        Ok(ChannelResponse::StatusResponse { status, .. }) => *status,
         other => panic!("{other:?}"),
     }
 }
@@ -50,10 +51,13 @@ fn a_stop_is_answered_and_then_heard() {
     assert!(!stop_is_wanted(&place));
     let id = new_id();
     let answer = ask(&place, &ControlRequest::Stop { id: id.clone() }).unwrap();
-    assert_eq!(answer, Response::StopResponse { id: id.clone(), stopping: true });
+    assert_eq!(answer, ChannelResponse::StopResponse { id: id.clone(), stopping: true });
     crate::kit::until(|| stop_is_wanted(&place));
     let again = ask(&place, &ControlRequest::Stop { id });
-    assert!(matches!(again, Err(ClientError::Refused { problem: Problem::Replayed, .. })), "{again:?}");
+    assert!(
+        matches!(again, Err(ClientError::Refused { problem: RequestProblem::Replayed, .. })),
+        "{again:?}"
+    );
 }
 
 /// A report is cut to what a message holds, and the cut part is counted.
@@ -61,11 +65,11 @@ fn a_stop_is_answered_and_then_heard() {
 fn a_long_report_is_cut() {
     let place = Place::new(Init::Nobody, Bounds::default());
     let refused = |number: u32| Refused {
-        attempt: Attempt::Open {
+        attempt: DeniedAttempt::Open {
             path: format!("/{}/{number}", "long/".repeat(50)).into(),
             access: AccessMode::Read,
         },
-        because: Because::TooMany,
+        because: RefusalReason::TooMany,
         program: "/bin/cat".into(),
         pid: number,
         count: 2,

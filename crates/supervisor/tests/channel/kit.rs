@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use nono_checkpoint::remote::Action;
+use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
 use nono_supervisor::approval::Asker;
 use nono_supervisor::channel::{
-    Bounds, CONTROL_SOCKET, Channels, Door, Listening, REQUEST_SOCKET, Reception, SessionInfo,
+    Bounds, CONTROL_SOCKET, ChannelConnector, ChannelThreads, Channels, Listening, REQUEST_SOCKET,
+    SessionInfo,
 };
-use nono_supervisor::report::{Because, MediationReport, Office, Reply, StillWanted};
+use nono_supervisor::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -65,7 +66,7 @@ pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-impl Office for TestOffice {
+impl RequestService for TestOffice {
     fn capability(
         &self,
         asker: &Asker,
@@ -73,18 +74,19 @@ impl Office for TestOffice {
         access: AccessMode,
         reason: Option<String>,
         wanted: &StillWanted<'_>,
-    ) -> Reply {
+    ) -> RequestReply {
         self.asked.lock().unwrap().push((asker.clone(), path.clone(), access, reason));
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name == "later" && !self.wait(wanted) {
-            return Reply::Denied { because: Because::NoAnswer { why: "given up".to_owned() } };
+            return RequestReply::Denied { because: RefusalReason::NoAnswer { why: "given up".to_owned() } };
         }
         match name.as_str() {
-            "granted" | "later" => {
-                Reply::Granted { fd: std::fs::File::open(&path).unwrap().into(), by: "the test".to_owned() }
-            }
-            "open" => Reply::AlreadyOpen,
-            _ => Reply::Denied { because: Because::Answered { by: "the test".to_owned() } },
+            "granted" | "later" => RequestReply::Granted {
+                fd: std::fs::File::open(&path).unwrap().into(),
+                by: "the test".to_owned(),
+            },
+            "open" => RequestReply::AlreadyOpen,
+            _ => RequestReply::Denied { because: RefusalReason::Answered { by: "the test".to_owned() } },
         }
     }
 
@@ -102,11 +104,16 @@ impl Office for TestOffice {
         if snapshot == 7 { Ok(format!("{} paths are back", paths.len())) } else { Err("no".to_owned()) }
     }
 
-    fn history(&self, _asker: &Asker, action: Action, _wanted: &StillWanted<'_>) -> Result<Value, String> {
+    fn history(
+        &self,
+        _asker: &Asker,
+        action: RemoteAction,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<Value, String> {
         match action {
-            Action::List { dir } => Ok(serde_json::json!({ "dir": dir })),
+            RemoteAction::List { dir } => Ok(serde_json::json!({ "dir": dir })),
             // More than a frame holds.
-            Action::Diff { .. } => Ok(Value::String("x".repeat(nono_supervisor::channel::MAX_JSON))),
+            RemoteAction::Diff { .. } => Ok(Value::String("x".repeat(nono_supervisor::channel::MAX_JSON))),
             _ => Err("not this one".to_owned()),
         }
     }
@@ -127,7 +134,7 @@ impl Office for TestOffice {
 /// Both channels of a session, in a directory of their own.
 pub(crate) struct Place {
     pub(crate) office: Arc<TestOffice>,
-    pub(crate) reception: Option<Reception>,
+    pub(crate) reception: Option<ChannelThreads>,
     pub(crate) dir: tempfile::TempDir,
     /// Stands for the sandbox's init; no process is below it.
     _nobody: Nobody,
@@ -178,17 +185,17 @@ impl Place {
             Channels { request: bind(REQUEST_SOCKET), control: bind(CONTROL_SOCKET), info, bounds };
         let office = Arc::new(TestOffice::default());
         let pid = if init == Init::Us { std::process::id() } else { nobody.0.id() };
-        let reception = Some(Reception::open(channels, office.clone(), pid).unwrap());
+        let reception = Some(ChannelThreads::open(channels, office.clone(), pid).unwrap());
         std::fs::write(dir.path().join("granted"), "content").unwrap();
         std::fs::write(dir.path().join("later"), "late content").unwrap();
         Place { office, reception, dir, _nobody: nobody }
     }
 
-    pub(crate) fn reception(&self) -> &Reception {
+    pub(crate) fn reception(&self) -> &ChannelThreads {
         self.reception.as_ref().unwrap()
     }
 
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> ChannelConnector {
         self.reception().door()
     }
 

@@ -15,14 +15,14 @@ use nono_policy::{
 };
 use nono_sandbox::{ExecStrategy, Prepared, SessionPaths, compile, support};
 use nono_supervisor::mediate::Mediate;
-use nono_supervisor::stage::{Heard, Stage};
+use nono_supervisor::terminal_lease::{TerminalInput, TerminalLeases};
 use nono_supervisor::{CommandSpec, Options, run, take_signals};
 use nono_sys::wait::Ended;
 
 /// Runs the command, and ends with its exit code.
 pub(crate) fn play(args: &[String]) -> i32 {
     let tmp = PathBuf::from(env::var_os("TMPDIR").unwrap());
-    let stage = Stage::new().unwrap();
+    let stage = TerminalLeases::new().unwrap();
     let signals = take_signals().unwrap();
     let answering = Arc::new(Mutex::new(()));
     let (lender, place, answers) = (stage.clone(), tmp.clone(), Arc::clone(&answering));
@@ -111,7 +111,7 @@ fn prepared(tmp: &Path) -> (Prepared, Mediate) {
 }
 
 /// Takes one lease for each line. `answering` is held until its answer is written.
-fn serve(stage: &Stage, tmp: &Path, answering: &Mutex<()>) {
+fn serve(stage: &TerminalLeases, tmp: &Path, answering: &Mutex<()>) {
     loop {
         // The writer of a line opens and closes the pipe each time.
         let lines = BufReader::new(File::open(tmp.join("ask")).unwrap()).lines();
@@ -125,7 +125,7 @@ fn serve(stage: &Stage, tmp: &Path, answering: &Mutex<()>) {
 }
 
 /// Shows the line, and returns which key was pressed.
-fn question(stage: &Stage, line: &str) -> String {
+fn question(stage: &TerminalLeases, line: &str) -> String {
     let Some(lease) = stage.lend() else { return "none".to_owned() };
     let kind = if lease.full_screen { "full" } else { "line" };
     let mut disturbances = lease.disturbances();
@@ -133,18 +133,18 @@ fn question(stage: &Stage, line: &str) -> String {
     show().unwrap();
     loop {
         match lease.listen(Duration::from_millis(50)) {
-            Heard::Keys(keys) => {
+            TerminalInput::Keys(keys) => {
                 let keys = String::from_utf8_lossy(&keys).escape_debug().to_string();
                 lease.show(&format!("{keys}\r\n")).unwrap();
                 return keys;
             }
-            Heard::Nothing if lease.disturbances() != disturbances => {
+            TerminalInput::Nothing if lease.disturbances() != disturbances => {
                 disturbances = lease.disturbances();
                 lease.show("\r\n").and_then(|()| show()).unwrap();
             }
-            Heard::Nothing => {}
-            Heard::Closed => return "closed".to_owned(),
-            Heard::Ended => {
+            TerminalInput::Nothing => {}
+            TerminalInput::Closed => return "closed".to_owned(),
+            TerminalInput::Ended => {
                 lease.show("ended\r\n").unwrap();
                 return "ended".to_owned();
             }

@@ -5,13 +5,13 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::step::{Failure, Step};
-use super::{CStringArray, Executable, Plan, Task, hand_over};
+use super::{CStringArray, ChildTask, Executable, LaunchPlan, listener_handover};
 use crate::raw::{Errno, check_int, sys};
 
 /// Confines this process and executes the program. `Infallible`: success does not return.
 ///
 /// The listener, if there is to be one, is offered to `init`.
-pub(super) fn run(plan: &Plan, init: Option<RawFd>) -> Result<Infallible, Failure> {
+pub(super) fn run(plan: &LaunchPlan, init: Option<RawFd>) -> Result<Infallible, Failure> {
     let confine = &plan.confine;
     at(Step::Limits, set_limits(&confine.limits))?;
     at(Step::DropCapabilities, drop_capabilities())?;
@@ -28,14 +28,14 @@ pub(super) fn run(plan: &Plan, init: Option<RawFd>) -> Result<Infallible, Failur
         // SAFETY: no memory is passed.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
         let listener = at(Step::Seccomp, crate::seccomp::install_with_listener(&confine.filter))?;
-        at(Step::HandOver, hand_over::offer(init, listener))?;
+        at(Step::HandOver, listener_handover::offer(init, listener))?;
     } else if !confine.filter.is_empty() {
         at(Step::Seccomp, crate::seccomp::install_raw(&confine.filter, false))?;
     }
     match &plan.program.0 {
-        Task::Execute(program) => at(Step::Exec, execute(program)),
-        Task::Probe { secret, target } => exit(probe(secret, target)),
-        Task::Nothing => exit(0),
+        ChildTask::Execute(program) => at(Step::Exec, execute(program)),
+        ChildTask::Probe { secret, target } => exit(probe(secret, target)),
+        ChildTask::Nothing => exit(0),
     }
 }
 

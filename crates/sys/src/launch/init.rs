@@ -14,7 +14,7 @@ use super::control::{
     CONTINUED, COUNTED, END_ALL, ENDED, FOREGROUND, KILL_ALL, MEASURE, PAUSE_ALL, STOPPED, TIME_OVER,
     receive_order, send_words,
 };
-use super::{Cover, Plan, WatchedMask, pairs, setup, shared_memory};
+use super::{Cover, LaunchPlan, WatchedMask, setup, shared_memory, socketpairs};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Descriptors that init keeps: see `start::close_all_but`.
@@ -32,7 +32,7 @@ pub(super) fn is_pid_one() -> bool {
 }
 
 pub(super) struct Init<'a> {
-    plan: &'a Plan,
+    plan: &'a LaunchPlan,
     command: i32,
     pid_one: bool,
     /// Whether everything was stopped together with the parent, and goes on together with it.
@@ -60,7 +60,7 @@ enum End {
 
 impl Init<'_> {
     /// Init for `command`, the pid of the forked command as this process sees it.
-    pub(super) fn new(plan: &Plan, command: i32) -> Init<'_> {
+    pub(super) fn new(plan: &LaunchPlan, command: i32) -> Init<'_> {
         Init {
             plan,
             command,
@@ -93,7 +93,7 @@ impl Init<'_> {
                 remask(&self.plan.masks);
             }
             if polls[3].revents & libc::POLLIN != 0 {
-                pairs::serve(PAIRS);
+                socketpairs::serve(PAIRS);
             } else if polls[3].revents != 0 {
                 pairs = -1;
             }

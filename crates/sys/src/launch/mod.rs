@@ -7,11 +7,11 @@
 
 mod confine;
 mod control;
-mod hand_over;
 mod init;
-mod pairs;
+mod listener_handover;
 mod setup;
 mod shared_memory;
+mod socketpairs;
 mod start;
 mod step;
 
@@ -25,7 +25,7 @@ use crate::process::Signals;
 use crate::raw::{Errno, io_error, sys};
 use crate::seccomp::Instruction;
 pub use control::{Control, Notice};
-pub use pairs::Pairs;
+pub use socketpairs::Pairs;
 pub use step::{LaunchError, Step};
 
 /// One operation on the namespaces of the process that performs it.
@@ -105,10 +105,10 @@ pub struct Confine {
 
 /// Task of the confined process.
 #[derive(Debug)]
-pub struct Program(Task);
+pub struct ChildProgram(ChildTask);
 
 #[derive(Debug)]
-enum Task {
+enum ChildTask {
     Execute(Executable),
     /// Exits with 0 if neither file could be opened; bit 0: `secret` was read, bit 1: `target` was written.
     Probe {
@@ -128,12 +128,12 @@ struct Executable {
     envp: CStringArray,
 }
 
-impl Program {
+impl ChildProgram {
     /// Program at `path`, the resolved file; `argv[0]` stays what the caller wrote.
-    pub fn new(path: CString, argv: Vec<CString>, env: Vec<CString>) -> Program {
+    pub fn new(path: CString, argv: Vec<CString>, env: Vec<CString>) -> ChildProgram {
         let mut script = vec![c"sh".to_owned(), path.clone()];
         script.extend(argv.iter().skip(1).cloned());
-        Program(Task::Execute(Executable {
+        ChildProgram(ChildTask::Execute(Executable {
             path,
             argv: CStringArray::new(argv),
             script_argv: CStringArray::new(script),
@@ -142,19 +142,19 @@ impl Program {
     }
 
     /// Probe that tries to escape instead of executing anything; see `nono setup`'s canary.
-    pub fn probe(secret: CString, target: CString) -> Program {
-        Program(Task::Probe { secret, target })
+    pub fn probe(secret: CString, target: CString) -> ChildProgram {
+        ChildProgram(ChildTask::Probe { secret, target })
     }
 
     /// Program that just ends, once everything before was set up.
-    pub fn nothing() -> Program {
-        Program(Task::Nothing)
+    pub fn nothing() -> ChildProgram {
+        ChildProgram(ChildTask::Nothing)
     }
 }
 
 /// Plan of a launch.
 #[derive(Debug)]
-pub struct Plan {
+pub struct LaunchPlan {
     /// Flags `CLONE_NEW*`; 0 where namespaces are not available.
     pub namespaces: i32,
     pub setup: Vec<SetupOp>,
@@ -164,7 +164,7 @@ pub struct Plan {
     /// TCP port of the command's own loopback on which the parent serves: see [`Launched::serving`]. Needs an init.
     pub serve: Option<u16>,
     pub confine: Confine,
-    pub program: Program,
+    pub program: ChildProgram,
     /// Descriptors that become 0, 1 and 2; -1 keeps the caller's.
     pub stdio: [RawFd; 3],
     pub terminal: Terminal,
@@ -185,7 +185,7 @@ pub struct Launched {
 }
 
 /// Forks init, which waits for [`Launched::go`].
-pub fn spawn(plan: &mut Plan) -> Result<Launched, LaunchError> {
+pub fn spawn(plan: &mut LaunchPlan) -> Result<Launched, LaunchError> {
     let (ours, theirs) = socket_pair().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let (report_read, report_write) = pipe().map_err(|e| LaunchError::new(Step::Fork, e))?;
     let mut pidfd: RawFd = -1;
@@ -311,7 +311,7 @@ impl Drop for Launched {
 }
 
 /// Confines and replaces the calling process. Returns only on failure; the process is then half confined and must exit.
-pub fn replace(plan: &mut Plan) -> LaunchError {
+pub fn replace(plan: &mut LaunchPlan) -> LaunchError {
     let result = unshare(plan.namespaces)
         .map_err(|e| (Step::Namespaces, 0, e))
         .and_then(|()| setup::run(plan))

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::step::{Failure, Step};
-use super::{Plan, SetupOp};
+use super::{LaunchPlan, SetupOp};
 use crate::raw::{Errno, check_int, last_errno, open_exact, open_exact_or_link, sys};
 
 const AT_RECURSIVE: i32 = 0x8000;
@@ -24,7 +24,7 @@ struct MountAttr {
 }
 
 /// Performs every operation in order.
-pub(super) fn run(plan: &mut Plan) -> Result<(), Failure> {
+pub(super) fn run(plan: &mut LaunchPlan) -> Result<(), Failure> {
     let ruleset = plan.confine.ruleset.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     for (index, op) in plan.setup.iter().enumerate() {
         perform(op, &mut plan.slots, ruleset).map_err(|(step, errno)| (step, index, errno))?;

@@ -4,14 +4,14 @@
 use std::os::fd::RawFd;
 
 use super::control::{GO, SERVING, TERMINAL, receive_order, send_words};
-use super::hand_over::{self, Ends};
 use super::init::{CONTROL, Init, PAIRS, TTY, WATCH, is_pid_one, watch_masks};
+use super::listener_handover::{self, Ends};
 use super::step::{Failure, Step, write_report};
-use super::{Plan, Terminal, confine, setup};
+use super::{LaunchPlan, Terminal, confine, setup};
 use crate::raw::{Errno, check_int, sys};
 
 /// Entry of the forked process. Never returns to the caller's code.
-pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: RawFd) -> ! {
+pub(super) fn main(plan: &mut LaunchPlan, control: RawFd, report: RawFd, parents_end: RawFd) -> ! {
     // SAFETY: closing our copy of the parent's end, so that the parent's death shows as a hang-up.
     unsafe { libc::close(parents_end) };
     let code = match start(plan, control, report) {
@@ -26,7 +26,7 @@ pub(super) fn main(plan: &mut Plan, control: RawFd, report: RawFd, parents_end: 
 }
 
 /// Waits for "go", sets everything up, forks the command. Returns its pid as init sees it.
-fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
+fn start(plan: &mut LaunchPlan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
     block_signals().map_err(|e| (Step::Fork, 0, e))?;
     fill_standard().map_err(|e| (Step::Stdio, 0, e))?;
     wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
@@ -38,7 +38,8 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
     lead_session(&plan.terminal, slave).map_err(|e| (Step::Terminal, 0, e))?;
     let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
-    let ends = plan.confine.listen.then(hand_over::ends).transpose().map_err(|e| (Step::HandOver, 0, e))?;
+    let ends =
+        plan.confine.listen.then(listener_handover::ends).transpose().map_err(|e| (Step::HandOver, 0, e))?;
     // After the id maps were written, which a non-dumpable process may not do.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
@@ -48,7 +49,8 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
         Ok(0) => command(plan, slave, report, ends),
         Ok(pid) => {
             // Init ends with this failure, and the command with it.
-            let take = |ends| hand_over::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e));
+            let take =
+                |ends| listener_handover::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e));
             let pairs = ends.map_or(Ok(-1), take)?;
             // Only where the command may still have to be given it.
             let tty = match plan.terminal {
@@ -62,8 +64,8 @@ fn start(plan: &mut Plan, control: RawFd, report: RawFd) -> Result<i32, Failure>
     }
 }
 
-fn command(plan: &mut Plan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> ! {
-    let confined = |plan: &mut Plan| confine::run(plan, ends.map(|ends| ends.command));
+fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> ! {
+    let confined = |plan: &mut LaunchPlan| confine::run(plan, ends.map(|ends| ends.command));
     let failure = match prepare(plan, slave).and_then(|()| confined(plan)) {
         Err(failure) => failure,
         Ok(never) => match never {},
@@ -75,7 +77,7 @@ fn command(plan: &mut Plan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> 
 
 /// Sets the death signal, then a process group of its own, which gets the pty, or the caller's terminal where it
 /// should.
-fn prepare(plan: &mut Plan, slave: RawFd) -> Result<(), Failure> {
+fn prepare(plan: &mut LaunchPlan, slave: RawFd) -> Result<(), Failure> {
     // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
     unsafe {
         check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))
@@ -140,7 +142,7 @@ fn wait_for_go(control: RawFd) -> Result<(), Errno> {
 /// Makes a listener in this network and passes it out, without keeping a copy. The command is not started before the
 /// parent serves it.
 fn serve(port: u16, control: RawFd) -> Result<(), Errno> {
-    hand_over::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
+    listener_handover::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
     wait_for_go(control)
 }
 

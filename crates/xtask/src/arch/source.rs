@@ -9,22 +9,27 @@ use std::path::{Path, PathBuf};
 use super::text;
 
 /// Words that only some paths may use. `tests`: tests and examples may use them anywhere.
-struct Rule {
+struct WordRule {
     words: &'static [&'static str],
     allowed: &'static [&'static str],
     tests: bool,
     why: &'static str,
 }
 
-const RULES: &[Rule] = &[
-    Rule { words: &["unsafe"], allowed: &["crates/sys/"], tests: false, why: "unsafe belongs to crates/sys" },
-    Rule {
+const RULES: &[WordRule] = &[
+    WordRule {
+        words: &["unsafe"],
+        allowed: &["crates/sys/"],
+        tests: false,
+        why: "unsafe belongs to crates/sys",
+    },
+    WordRule {
         words: &["println!", "eprintln!", "print!", "eprint!", "process::exit"],
         allowed: &["crates/cli/", "crates/xtask/", "benches/"],
         tests: true,
         why: "a library neither prints nor exits: return a value and let crates/cli print it",
     },
-    Rule {
+    WordRule {
         words: &[
             "env::var",
             "env::var_os",
@@ -38,7 +43,7 @@ const RULES: &[Rule] = &[
         tests: true,
         why: "a library does not read the environment: the caller passes it in",
     },
-    Rule {
+    WordRule {
         words: &["target_os"],
         allowed: &["crates/sys/", "crates/sandbox/src/backend/"],
         tests: false,

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use nono_audit::event::{
-    CapabilityDecision, Decision, DenialKey, Event, Network, SessionEnded, SessionStarted, Warning,
+    AuditEvent, CapabilityDecision, Decision, DenialKey, Network, SessionEnded, SessionStarted, Warning,
 };
 use nono_audit::log::{Finished, Options};
 use nono_audit::verify::{self, LedgerVerification, Verification};
-use nono_audit::{Digest, Ledger, Log, Reader, Record, verify_ledger};
+use nono_audit::{AuditLog, Digest, Ledger, Reader, VerifiedRecord, verify_ledger};
 
 pub(crate) struct Lab {
     dir: tempfile::TempDir,
@@ -44,8 +44,8 @@ impl Lab {
         self.audit.join("ledger.ndjson")
     }
 
-    pub(crate) fn create(&self, id: &str) -> Log {
-        Log::create(&self.audit, started(id), integrity()).unwrap()
+    pub(crate) fn create(&self, id: &str) -> AuditLog {
+        AuditLog::create(&self.audit, started(id), integrity()).unwrap()
     }
 
     /// A session of a few records, sealed.
@@ -54,7 +54,7 @@ impl Lab {
     }
 
     pub(crate) fn finished(&self, id: &str, options: Options) -> Finished {
-        let log = Log::create(&self.audit, started(id), options).unwrap();
+        let log = AuditLog::create(&self.audit, started(id), options).unwrap();
         fill(&log);
         let finished = log.finish(ended(), Some(serde_json::json!({"/work": "root"}))).unwrap();
         assert!(finished.ledger.is_none(), "{:?}", finished.ledger);
@@ -87,11 +87,11 @@ pub(crate) fn integrity() -> Options {
     Options { integrity: true, key: None }
 }
 
-pub(crate) fn records(dir: &Path) -> Vec<Record> {
+pub(crate) fn records(dir: &Path) -> Vec<VerifiedRecord> {
     Reader::open(dir).unwrap().map(|record| record.unwrap()).collect()
 }
 
-pub(crate) fn fill(log: &Log) {
+pub(crate) fn fill(log: &AuditLog) {
     log.note(&warning("first")).unwrap();
     log.decide(&decision("/etc/shadow")).unwrap();
     for _ in 0..12 {
@@ -130,12 +130,12 @@ pub(crate) fn ended() -> SessionEnded {
     }
 }
 
-pub(crate) fn warning(message: &str) -> Event {
-    Event::Warning(Warning { time_ms: 3, message: message.to_owned() })
+pub(crate) fn warning(message: &str) -> AuditEvent {
+    AuditEvent::Warning(Warning { time_ms: 3, message: message.to_owned() })
 }
 
-pub(crate) fn decision(path: impl Into<PathBuf>) -> Event {
-    Event::CapabilityDecision(CapabilityDecision {
+pub(crate) fn decision(path: impl Into<PathBuf>) -> AuditEvent {
+    AuditEvent::CapabilityDecision(CapabilityDecision {
         time_ms: 4,
         path: path.into(),
         access: "read".into(),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nono::audit::{AuditEntry, AuditError, Catalogue, Exporter, Format, Reader};
+use nono::audit::{AuditEntry, AuditError, Catalogue, Exporter, Reader, RecordFormat};
 use nono::diagnostic::escape;
 
 use super::{output, until_closed};
@@ -21,9 +21,9 @@ pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Fai
         (found?, Vec::new())
     };
     let format = match args.format {
-        ExportFormat::Jsonl => Format::Jsonl,
-        ExportFormat::Csv => Format::Csv,
-        ExportFormat::OtlpJson => Format::OtlpJson,
+        ExportFormat::Jsonl => RecordFormat::Jsonl,
+        ExportFormat::Csv => RecordFormat::Csv,
+        ExportFormat::OtlpJson => RecordFormat::OtlpJson,
     };
     let out = output(args.output.as_deref())?;
     until_closed(write(&entries, out, format, &mut problems))?;
@@ -37,7 +37,7 @@ pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Fai
 fn write(
     entries: &[AuditEntry],
     out: impl io::Write,
-    format: Format,
+    format: RecordFormat,
     problems: &mut Vec<AuditError>,
 ) -> io::Result<()> {
     let mut exporter = Exporter::new(out, format)?;

@@ -5,7 +5,7 @@ use nono::diagnostic::shown;
 use nono::session::SessionError;
 
 use super::super::links;
-use super::Place;
+use super::LogLocation;
 use crate::args::KeygenArgs;
 use crate::failure::Failure;
 use crate::host::host;
@@ -13,7 +13,7 @@ use crate::message;
 
 const FILE: &str = "signing.key";
 
-pub(super) fn keygen(args: &KeygenArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn keygen(args: &KeygenArgs, place: &LogLocation) -> Result<u8, Failure> {
     let file = if let Some(file) = &args.output {
         links::place(&place.cwd.join(file), host(None).ok().as_ref())?
     } else {

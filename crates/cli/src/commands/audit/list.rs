@@ -1,10 +1,10 @@
 //! `nono audit list`: lists recorded sessions, newest first.
 
-use nono::audit::{Answers, AuditEntry, AuditError, Counts};
+use nono::audit::{Answers, AuditEntry, AuditError, EventCounts};
 use nono::diagnostic::{escape, quote_all};
 use serde_json::{Value, json};
 
-use super::{Place, some};
+use super::{LogLocation, some};
 use crate::age::ago;
 use crate::args::AuditListArgs;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::message;
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
-pub(super) fn list(args: &AuditListArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Failure> {
     let filter = place.filter(&args.filter, args.command.clone());
     let (entries, mut problems) = place.catalogue.list()?;
     let mut wanted = Vec::new();
@@ -48,7 +48,7 @@ fn say(problems: &[AuditError]) {
 }
 
 /// One line per session, in aligned columns.
-fn table(wanted: &[(AuditEntry, Counts)]) -> Vec<String> {
+fn table(wanted: &[(AuditEntry, EventCounts)]) -> Vec<String> {
     let rows: Vec<[String; 4]> = wanted.iter().map(|(entry, counts)| row(entry, counts)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (id, age, command) = (width(0), width(1), width(2));
@@ -57,7 +57,7 @@ fn table(wanted: &[(AuditEntry, Counts)]) -> Vec<String> {
         .collect()
 }
 
-fn row(entry: &AuditEntry, counts: &Counts) -> [String; 4] {
+fn row(entry: &AuditEntry, counts: &EventCounts) -> [String; 4] {
     let mut command: String = quote_all(&entry.record.command);
     if command.chars().count() > COMMAND {
         command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
@@ -82,7 +82,7 @@ pub(super) fn ending(entry: &AuditEntry) -> Option<String> {
 }
 
 /// Counts of decisions, denials, network events and links that are not zero.
-pub(super) fn numbers(counts: &Counts) -> Vec<String> {
+pub(super) fn numbers(counts: &EventCounts) -> Vec<String> {
     let answers = |answers: Answers, what: &str| {
         let all = answers.allowed.saturating_add(answers.denied);
         let denied = if answers.denied > 0 {
@@ -106,7 +106,7 @@ pub(super) fn many(number: u64, what: &str) -> String {
     some(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
 
-pub(super) fn value(entry: &AuditEntry, counts: &Counts) -> Value {
+pub(super) fn value(entry: &AuditEntry, counts: &EventCounts) -> Value {
     let record = &entry.record;
     json!({
         "session_id": entry.id,

@@ -36,19 +36,23 @@ pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
 }
 
 /// Catalogue of logs and the directories that paths refer to.
-struct Place {
+struct LogLocation {
     catalogue: Catalogue,
     state_dir: PathBuf,
     cwd: PathBuf,
 }
 
 /// Creates nothing: without a state folder there are no logs.
-fn place() -> Result<Place, Failure> {
+fn place() -> Result<LogLocation, Failure> {
     let place = super::rollback::place()?;
-    Ok(Place { catalogue: Catalogue::new(&place.state_dir), state_dir: place.state_dir, cwd: place.cwd })
+    Ok(LogLocation {
+        catalogue: Catalogue::new(&place.state_dir),
+        state_dir: place.state_dir,
+        cwd: place.cwd,
+    })
 }
 
-impl Place {
+impl LogLocation {
     fn filter(&self, args: &FilterArgs, command: Option<String>) -> Filter {
         Filter {
             since: args.since,

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use nono::audit::event::DenialKey;
-use nono::audit::{AuditEntry, AuditError, Digest, Event, Filter, ReadError, Reader, Record, State};
+use nono::audit::{
+    AuditEntry, AuditError, AuditEvent, AuditState, Digest, Filter, ReadError, Reader, VerifiedRecord,
+};
 use nono::diagnostic::{escape, quote_all, shown};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
@@ -13,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::list::{ending, numbers, value};
-use super::{Place, timeline};
+use super::{LogLocation, timeline};
 use crate::age::{Local, ZONE, ago, local};
 use crate::args::AuditShowArgs;
 use crate::failure::Failure;
@@ -21,7 +23,7 @@ use crate::message;
 use crate::pager::{Pager, canvas};
 use crate::paint::{Canvas, Span, Style};
 
-pub(super) fn show(args: &AuditShowArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn show(args: &AuditShowArgs, place: &LogLocation) -> Result<u8, Failure> {
     let entry = place.catalogue.find(&args.session)?;
     let filter = place.filter(&args.filter, None);
     let bad = if args.json { as_json(&entry, &filter)? } else { as_text(&entry, &filter)? };
@@ -30,19 +32,19 @@ pub(super) fn show(args: &AuditShowArgs, place: &Place) -> Result<u8, Failure> {
 }
 
 /// The records of a log, up to the first that is bad.
-struct Log<'a> {
+struct ShownLog<'a> {
     entry: &'a AuditEntry,
     filter: &'a Filter,
     bad: RefCell<Option<ReadError>>,
 }
 
-impl<'a> Log<'a> {
-    fn new(entry: &'a AuditEntry, filter: &'a Filter) -> Log<'a> {
-        Log { entry, filter, bad: RefCell::new(None) }
+impl<'a> ShownLog<'a> {
+    fn new(entry: &'a AuditEntry, filter: &'a Filter) -> ShownLog<'a> {
+        ShownLog { entry, filter, bad: RefCell::new(None) }
     }
 
     /// Records that the filter selects.
-    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    fn records(&self) -> impl Iterator<Item = VerifiedRecord> + '_ {
         let reader = Reader::open(&self.entry.dir).map_err(|error| self.stop(error)).ok();
         let good =
             reader.into_iter().flatten().map_while(|record| record.map_err(|error| self.stop(error)).ok());
@@ -59,7 +61,7 @@ impl<'a> Log<'a> {
 
 fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Failure> {
     let (canvas, mut out) = (canvas(), Pager::new());
-    let log = Log::new(entry, filter);
+    let log = ShownLog::new(entry, filter);
     let written = head(entry, canvas, &mut out).and_then(|()| events(&log, canvas, &mut out));
     let finished = out.finish();
     match written {
@@ -71,7 +73,7 @@ fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Fai
 }
 
 fn head(entry: &AuditEntry, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> {
-    let alarm = if entry.state == State::Interrupted { Style::Warning } else { Style::Plain };
+    let alarm = if entry.state == AuditState::Interrupted { Style::Warning } else { Style::Plain };
     let title = [
         Span::new(format!("session {}", escape(&entry.id)), Style::Title),
         Span::new(format!("  {}", entry.state.word()), alarm),
@@ -102,15 +104,15 @@ fn facts(entry: &AuditEntry) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> {
+fn events(log: &ShownLog<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> {
     let totals = totals(log);
     let mut seen: HashSet<DenialKey> = HashSet::new();
     let (mut day, mut lines) = (String::new(), 0_u64);
     for record in log.records() {
         // Denials of one kind are one line, at the place of the first.
         let total = match &record.event {
-            Event::Denial(denial) if !seen.insert(denial.what.clone()) => continue,
-            Event::Denial(denial) => totals.get(&denial.what).copied(),
+            AuditEvent::Denial(denial) if !seen.insert(denial.what.clone()) => continue,
+            AuditEvent::Denial(denial) => totals.get(&denial.what).copied(),
             _ => None,
         };
         let time_ms = timeline::time_ms(&record);
@@ -134,10 +136,10 @@ fn events(log: &Log<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// Number of denials of each kind: the last count is the sum.
-fn totals(log: &Log<'_>) -> HashMap<DenialKey, u64> {
+fn totals(log: &ShownLog<'_>) -> HashMap<DenialKey, u64> {
     let mut totals = HashMap::new();
     for record in log.records() {
-        if let Event::Denial(denial) = record.event {
+        if let AuditEvent::Denial(denial) = record.event {
             totals.insert(denial.what, denial.count);
         }
     }
@@ -150,7 +152,7 @@ struct Shown<'a> {
     session: Value,
     record: &'a nono::audit::SessionRecord,
     #[serde(serialize_with = "each")]
-    events: &'a Log<'a>,
+    events: &'a ShownLog<'a>,
 }
 
 #[derive(Serialize)]
@@ -162,7 +164,7 @@ struct ShownRecord<'a> {
     event: &'a RawValue,
 }
 
-fn each<S: Serializer>(log: &Log<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+fn each<S: Serializer>(log: &ShownLog<'_>, serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(None)?;
     for record in log.records() {
         let event = serde_json::from_str::<&RawValue>(&record.event_json);
@@ -180,7 +182,7 @@ fn each<S: Serializer>(log: &Log<'_>, serializer: S) -> Result<S::Ok, S::Error> 
 }
 
 fn as_json(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Failure> {
-    let log = Log::new(entry, filter);
+    let log = ShownLog::new(entry, filter);
     // Damage is reported after the records that could be read.
     let counts = entry.counts().unwrap_or_default();
     message::answer_json(&Shown { session: value(entry, &counts), record: &entry.record, events: &log })?;

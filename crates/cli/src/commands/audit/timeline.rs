@@ -1,8 +1,8 @@
 //! One line per audit event. Everything that came from the command or from a file name is escaped here.
 
-use nono::audit::event::{Checkpoint, Decision, Denial, Network, Restore, Seal, SessionEnded};
+use nono::audit::event::{CheckpointEvent, Decision, Denial, Network, Restore, Seal, SessionEnded};
 use nono::audit::export::facts;
-use nono::audit::{Event, Facts, Record};
+use nono::audit::{AuditEvent, Facts, VerifiedRecord};
 use nono::diagnostic::{escape, quote_all, shown};
 
 use super::list::many;
@@ -12,12 +12,12 @@ use crate::units::{bytes, grouped};
 /// Number of digits shown of a digest.
 const DIGITS: usize = 16;
 
-pub(super) fn time_ms(record: &Record) -> u64 {
+pub(super) fn time_ms(record: &VerifiedRecord) -> u64 {
     facts(&record.event).time_ms
 }
 
 /// Line for a record. `total`: number of denials of this kind in all.
-pub(super) fn line(record: &Record, clock: &str, total: Option<u64>) -> Vec<Span> {
+pub(super) fn line(record: &VerifiedRecord, clock: &str, total: Option<u64>) -> Vec<Span> {
     let facts = facts(&record.event);
     let (word, style) = head(&record.event, &facts);
     let mut spans = vec![
@@ -32,46 +32,46 @@ pub(super) fn line(record: &Record, clock: &str, total: Option<u64>) -> Vec<Span
     spans
 }
 
-fn head(event: &Event, facts: &Facts) -> (&'static str, Style) {
+fn head(event: &AuditEvent, facts: &Facts) -> (&'static str, Style) {
     match (event, facts.decision) {
         (_, Some(Decision::Allowed)) => ("allowed", Style::Added),
         (_, Some(Decision::Denied)) => ("denied", Style::Removed),
-        (Event::SessionStarted(_), _) => ("started", Style::Title),
-        (Event::SessionEnded(_), _) => ("ended", Style::Title),
-        (Event::Snapshot(_), _) => ("snapshot", Style::Plain),
-        (Event::Restore(_), _) => ("restore", Style::Plain),
-        (Event::Checkpoint(it), _) if it.checkpoint.is_none() => ("unsaved", Style::Warning),
-        (Event::Checkpoint(_), _) => ("checkpt", Style::Plain),
-        (Event::AgentPrompt(_), _) => ("prompt", Style::Plain),
-        (Event::AgentCall(_), _) => ("call", Style::Plain),
-        (Event::BackendError(_), _) => ("error", Style::Warning),
-        (Event::Seal(_), _) => ("seal", Style::Title),
+        (AuditEvent::SessionStarted(_), _) => ("started", Style::Title),
+        (AuditEvent::SessionEnded(_), _) => ("ended", Style::Title),
+        (AuditEvent::Snapshot(_), _) => ("snapshot", Style::Plain),
+        (AuditEvent::Restore(_), _) => ("restore", Style::Plain),
+        (AuditEvent::Checkpoint(it), _) if it.checkpoint.is_none() => ("unsaved", Style::Warning),
+        (AuditEvent::Checkpoint(_), _) => ("checkpt", Style::Plain),
+        (AuditEvent::AgentPrompt(_), _) => ("prompt", Style::Plain),
+        (AuditEvent::AgentCall(_), _) => ("call", Style::Plain),
+        (AuditEvent::BackendError(_), _) => ("error", Style::Warning),
+        (AuditEvent::Seal(_), _) => ("seal", Style::Title),
         _ => ("warning", Style::Warning),
     }
 }
 
-fn body(event: &Event, facts: &Facts, total: Option<u64>) -> String {
+fn body(event: &AuditEvent, facts: &Facts, total: Option<u64>) -> String {
     match event {
-        Event::SessionStarted(it) => quote_all(&it.command),
-        Event::SessionEnded(it) => ended(it),
-        Event::CapabilityDecision(_) => words([&facts.access, &facts.subject]),
-        Event::Denial(it) => denial(it, facts, total),
-        Event::UrlOpen(_) => words(["open", &facts.subject]),
-        Event::Network(it) => network(it, facts),
-        Event::Snapshot(it) => format!("{}, root {}", it.number, short(&escape(&it.merkle_root))),
-        Event::Restore(it) => restore(it),
-        Event::Checkpoint(it) => checkpoint(it),
-        Event::AgentPrompt(it) => {
+        AuditEvent::SessionStarted(it) => quote_all(&it.command),
+        AuditEvent::SessionEnded(it) => ended(it),
+        AuditEvent::CapabilityDecision(_) => words([&facts.access, &facts.subject]),
+        AuditEvent::Denial(it) => denial(it, facts, total),
+        AuditEvent::UrlOpen(_) => words(["open", &facts.subject]),
+        AuditEvent::Network(it) => network(it, facts),
+        AuditEvent::Snapshot(it) => format!("{}, root {}", it.number, short(&escape(&it.merkle_root))),
+        AuditEvent::Restore(it) => restore(it),
+        AuditEvent::Checkpoint(it) => checkpoint(it),
+        AuditEvent::AgentPrompt(it) => {
             format!("{} got a prompt, sha256 {}", escape(&facts.subject), short(&it.sha256.hex()))
         }
-        Event::AgentCall(it) => {
+        AuditEvent::AgentCall(it) => {
             let tool = escape(it.tool.as_deref().unwrap_or("a tool"));
             let command = it.command.as_deref().map(|command| format!(": {}", escape(command)));
             format!("{}: {tool}{}", escape(&facts.subject), command.unwrap_or_default())
         }
-        Event::BackendError(_) => format!("{}: {}", escape(&facts.subject), escape(&facts.reason)),
-        Event::Warning(it) => escape(&it.message),
-        Event::Seal(it) => seal(it),
+        AuditEvent::BackendError(_) => format!("{}: {}", escape(&facts.subject), escape(&facts.reason)),
+        AuditEvent::Warning(it) => escape(&it.message),
+        AuditEvent::Seal(it) => seal(it),
     }
 }
 
@@ -124,7 +124,7 @@ fn restore(it: &Restore) -> String {
     format!("{paths} of {} to snapshot {snapshot}: {outcome}", escape(&it.session_id))
 }
 
-fn checkpoint(it: &Checkpoint) -> String {
+fn checkpoint(it: &CheckpointEvent) -> String {
     let (project, reason) = (shown(&it.project), escape(&it.reason));
     match (&it.checkpoint, &it.error) {
         (Some(id), _) => format!("{} of {project}: {reason}", escape(id)),
@@ -171,17 +171,17 @@ mod tests {
     use super::*;
     use crate::paint::Canvas;
 
-    fn shown(event: Event) -> String {
+    fn shown(event: AuditEvent) -> String {
         let event_json = serde_json::to_string(&event).unwrap();
         let link = Chain::default().link(event_json.as_bytes());
-        let record = Record { link, event_json, event };
+        let record = VerifiedRecord { link, event_json, event };
         Canvas { colours: true, width: 80 }.line(&line(&record, "10:15:00.000", None))
     }
 
     #[test]
     fn answers_have_colours_and_what_was_asked_has_none() {
         let decision = |decision| {
-            Event::CapabilityDecision(CapabilityDecision {
+            AuditEvent::CapabilityDecision(CapabilityDecision {
                 time_ms: 0,
                 path: "/a\u{1b}[32mb".into(),
                 access: "read".to_owned(),
@@ -196,7 +196,8 @@ mod tests {
         let (allowed, denied) = (shown(decision(Decision::Allowed)), shown(decision(Decision::Denied)));
         assert!(allowed.contains("\u{1b}[32mallowed"), "{allowed:?}");
         assert!(denied.contains("\u{1b}[31mdenied"), "{denied:?}");
-        let hostile = shown(Event::Warning(Warning { time_ms: 0, message: "\u{1b}]0;x\u{7}".to_owned() }));
+        let hostile =
+            shown(AuditEvent::Warning(Warning { time_ms: 0, message: "\u{1b}]0;x\u{7}".to_owned() }));
         for line in [allowed, denied, hostile] {
             let ours = ["\u{1b}[0m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
             let rest =

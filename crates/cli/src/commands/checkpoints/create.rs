@@ -4,16 +4,16 @@ use nono::checkpoints::{Ensured, Origin, Skip, json as shapes};
 use nono::diagnostic::shown;
 use nono::session::SessionError;
 
-use super::{Place, text};
+use super::{CheckpointContext, text};
 use crate::args::CreateArgs;
-use crate::commands::tracked::not_covered;
+use crate::commands::rollback_notices::not_covered;
 use crate::commands::upkeep::after_command;
 use crate::failure::Failure;
 use crate::message;
 use crate::progress::attempt;
 use crate::units::grouped;
 
-pub(super) fn create(args: &CreateArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.at(args.path.as_deref());
     nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
     let worked = attempt(&mut place.manager, "taking a checkpoint", |manager| {

@@ -6,16 +6,16 @@ use std::io::{self, IsTerminal, Write};
 use nono::checkpoints::{self, Compared, json as shapes};
 use nono::rollback::ChangeSet;
 
-use super::Place;
+use super::CheckpointContext;
 use super::names::target;
 use crate::args::DiffArgs;
-use crate::commands::differences::{Failed, Page, until_read_enough};
+use crate::commands::diff_output::{DiffFailure, Page, until_read_enough};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::pager::{Pager, canvas};
 use crate::progress::watched;
 
-pub(super) fn diff(args: &DiffArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn diff(args: &DiffArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.checkpoint.project);
     let target = target(&args.checkpoint);
     let compared =
@@ -57,7 +57,7 @@ fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Fai
     Ok(out.finish()?)
 }
 
-fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     page.stat(out)?;
     if args.stat {
         return Ok(());

@@ -7,16 +7,16 @@ use nono::checkpoints::{self, HoldingEverywhere, PurgedEverywhere, json};
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{Catalogue, Status};
 
-use super::{Place, text};
+use super::{CheckpointContext, text};
 use crate::args::ForgetPathArgs;
-use crate::commands::consent;
+use crate::commands::confirm;
 use crate::commands::rollback::{brief, some};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-pub(super) fn forget(args: &ForgetPathArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn forget(args: &ForgetPathArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let consent = args.consent;
-    let asks = consent::asks(consent, consent::REMOVE)?;
+    let asks = confirm::asks(consent, confirm::REMOVE)?;
     let path = place.cwd.join(&args.path);
     let catalogue = Catalogue::new(&place.manager.host().state_dir);
     if consent.dry_run || asks {

@@ -5,7 +5,7 @@ use nono::checkpoints::json;
 use nono::diagnostic::shown;
 use nono::session::SessionError;
 
-use super::Place;
+use super::CheckpointContext;
 use super::text::cut;
 use crate::args::ImportArgs;
 use crate::commands::rollback::some;
@@ -15,7 +15,7 @@ use crate::message;
 /// Maximum number of characters shown of what was not imported, and of the reason.
 const WORDS: usize = 200;
 
-pub(super) fn import(args: &ImportArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn import(args: &ImportArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
     let imported = import::import(&place.cwd.join(&args.dir), &mut place.manager)?;
     if args.json {

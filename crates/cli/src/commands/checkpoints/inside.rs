@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use nono::checkpoints::remote::{self, Action};
+use nono::checkpoints::supervisor_request::{self, RemoteAction};
 use nono::checkpoints::{Origin, json};
 use nono::diagnostic::escape;
-use nono::hooks::slash::readable;
+use nono::hooks::slash_command::readable;
 use nono::request::{self, RequestError, Wait};
 use serde_json::Value;
 
@@ -44,26 +44,26 @@ pub(in crate::commands) struct Outside<'a> {
 }
 
 impl Outside<'_> {
-    pub(in crate::commands) fn ask(&self, action: Action) -> Result<Value, Failure> {
+    pub(in crate::commands) fn ask(&self, action: RemoteAction) -> Result<Value, Failure> {
         request::history(self.socket, action, self.wait).map_err(|error| match error {
             RequestError::Refused(why) => Failure::refused(escape(&why)),
             error => error.into(),
         })
     }
 
-    pub(in crate::commands) fn at(&self, path: Option<&Path>) -> remote::Path {
-        remote::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
+    pub(in crate::commands) fn at(&self, path: Option<&Path>) -> supervisor_request::Path {
+        supervisor_request::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
     }
 
-    pub(in crate::commands) fn paths(&self, typed: Vec<OsString>) -> Vec<remote::Path> {
-        typed.into_iter().map(|path| remote::Path(self.cwd.join(path))).collect()
+    pub(in crate::commands) fn paths(&self, typed: Vec<OsString>) -> Vec<supervisor_request::Path> {
+        typed.into_iter().map(|path| supervisor_request::Path(self.cwd.join(path))).collect()
     }
 
     fn list(&self, args: &CheckpointListArgs) -> Result<u8, Failure> {
         if args.all {
             return Err(only_outside("--all"));
         }
-        let answer = self.ask(Action::List { dir: self.at(args.project.path.as_deref()) })?;
+        let answer = self.ask(RemoteAction::List { dir: self.at(args.project.path.as_deref()) })?;
         if args.json {
             message::answer_json(&answer)?;
             return Ok(0);
@@ -77,7 +77,7 @@ impl Outside<'_> {
     fn create(&self, args: CreateArgs) -> Result<u8, Failure> {
         let targets = vec![self.at(args.path.as_deref())];
         let action =
-            Action::Before { origin: Origin::default(), reason: args.message, command: None, targets };
+            RemoteAction::Before { origin: Origin::default(), reason: args.message, command: None, targets };
         let answer = self.ask(action)?;
         let result = answer["results"].get(0).ok_or_else(strange)?;
         if args.json {
@@ -97,7 +97,7 @@ impl Outside<'_> {
                 return Err(only_outside(flag));
             }
         }
-        let answer = self.ask(Action::Diff {
+        let answer = self.ask(RemoteAction::Diff {
             dir: self.at(args.checkpoint.project.path.as_deref()),
             target: args.checkpoint.checkpoint.clone(),
             paths: self.paths(args.paths.clone()),
@@ -138,7 +138,7 @@ impl Outside<'_> {
             }
         }
         let target = args.checkpoint.unwrap_or_default().to_string_lossy().into_owned();
-        let answer = self.ask(Action::Restore {
+        let answer = self.ask(RemoteAction::Restore {
             dir: self.at(args.project.path.as_deref()),
             target,
             paths: self.paths(args.paths),

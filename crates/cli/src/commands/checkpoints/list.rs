@@ -4,12 +4,12 @@ use nono::checkpoints::{CheckpointError, json};
 use nono::diagnostic::shown;
 use serde_json::Value;
 
-use super::{Place, say_problems, text};
+use super::{CheckpointContext, say_problems, text};
 use crate::args::{CheckpointListArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::message;
 
-pub(super) fn status(args: &StatusArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn status(args: &StatusArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     // Before the list, which then lacks what was pruned.
     place.upkeep();
     let status = place.manager.status()?;
@@ -22,7 +22,7 @@ pub(super) fn status(args: &StatusArgs, place: &mut Place) -> Result<u8, Failure
     Ok(0)
 }
 
-pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn list(args: &CheckpointListArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     place.upkeep();
     if args.all {
         return all(args, place);
@@ -51,7 +51,7 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, F
 }
 
 /// Lists all projects; one that cannot be read is reported as a warning.
-fn all(args: &CheckpointListArgs, place: &mut Place) -> Result<u8, Failure> {
+fn all(args: &CheckpointListArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let status = place.manager.status()?;
     let mut problems = status.problems;
     let (mut texts, mut values): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());

@@ -7,8 +7,8 @@ mod import;
 pub(super) mod inside;
 mod list;
 mod names;
+mod removal;
 mod restore;
-mod sweep;
 pub(super) mod text;
 mod verify;
 
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use nono::HostContext;
 use nono::audit::Author;
-use nono::checkpoints::{Checkpoint, CheckpointError, CheckpointManager, Host, Target, settings};
+use nono::checkpoints::{Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Host, settings};
 use nono::session::SessionError;
 
 pub(super) use restore::OfProject;
@@ -51,11 +51,11 @@ pub(super) fn say_completed(manager: &CheckpointManager) {
 }
 
 /// Checkpoints of the current directory, for commands that handle sessions as well.
-pub(super) fn here() -> Result<Place, Failure> {
+pub(super) fn here() -> Result<CheckpointContext, Failure> {
     place(host(None)?.context)
 }
 
-fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure> {
+fn perform(command: CheckpointsCommand, place: &mut CheckpointContext) -> Result<u8, Failure> {
     match command {
         CheckpointsCommand::Status(args) => list::status(&args, place),
         CheckpointsCommand::List(args) => list::list(&args, place),
@@ -66,9 +66,9 @@ fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure
         CheckpointsCommand::Name(args) => names::name(&args, place),
         CheckpointsCommand::Pin(args) => names::pin(&args, place, true),
         CheckpointsCommand::Unpin(args) => names::pin(&args, place, false),
-        CheckpointsCommand::Prune(args) => sweep::prune(&args, place),
-        CheckpointsCommand::Clear(args) => sweep::clear(&args, place),
-        CheckpointsCommand::ClearLegacy(args) => sweep::clear_legacy(&args, place),
+        CheckpointsCommand::Prune(args) => removal::prune(&args, place),
+        CheckpointsCommand::Clear(args) => removal::clear(&args, place),
+        CheckpointsCommand::ClearLegacy(args) => removal::clear_legacy(&args, place),
         CheckpointsCommand::Forget(args) => forget::forget(&args, place),
         CheckpointsCommand::Verify(args) => verify::verify(&args, place),
         CheckpointsCommand::Import(args) => import::import(&args, place),
@@ -78,7 +78,7 @@ fn perform(command: CheckpointsCommand, place: &mut Place) -> Result<u8, Failure
 /// Newest checkpoint of the project of the current directory, if there is one.
 pub(super) fn newest_here() -> Result<Option<Checkpoint>, Failure> {
     let place = place(host(None)?.context)?;
-    match place.manager.find(&place.cwd, &Target::Text("1".to_owned())) {
+    match place.manager.find(&place.cwd, &CheckpointTarget::Text("1".to_owned())) {
         Ok(newest) => Ok(Some(newest)),
         Err(
             CheckpointError::NotFound { .. }
@@ -95,14 +95,14 @@ pub(super) fn manager(context: HostContext) -> Result<CheckpointManager, Failure
 }
 
 /// Checkpoint manager and the directory that arguments refer to.
-pub(super) struct Place {
+pub(super) struct CheckpointContext {
     pub(super) manager: CheckpointManager,
     pub(super) cwd: PathBuf,
     author: Author,
 }
 
 /// Creates nothing: without a state folder there are no checkpoints.
-fn place(context: HostContext) -> Result<Place, Failure> {
+fn place(context: HostContext) -> Result<CheckpointContext, Failure> {
     let HostContext { state_dir, cwd, home, .. } = context;
     if state_dir.symlink_metadata().is_ok() {
         nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
@@ -112,10 +112,10 @@ fn place(context: HostContext) -> Result<Place, Failure> {
     let author = author(cwd.clone());
     let placeholders = nono::session::placeholders(&state_dir);
     let manager = CheckpointManager::new(Host { state_dir, home }, config).without(placeholders);
-    Ok(Place { manager, cwd, author })
+    Ok(CheckpointContext { manager, cwd, author })
 }
 
-impl Place {
+impl CheckpointContext {
     /// Directory that `--path` names, else the current one.
     pub(super) fn dir(&self, project: &ProjectArg) -> PathBuf {
         self.at(project.path.as_deref())

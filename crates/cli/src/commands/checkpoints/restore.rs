@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use nono::audit::Author;
 use nono::checkpoints::{
-    self, Checkpoint, CheckpointError, CheckpointManager, Choice, Outcome, Plan as ProjectPlan, Target,
-    TurnLink, json,
+    self, Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, ProjectOutcome,
+    ProjectPlan, TurnLink, json,
 };
 use nono::diagnostic::shown;
 use nono::rollback::{Done, Plan};
 use nono::snapshot::restore::{Skipped, Why};
 use serde_json::Value;
 
-use super::{Place, text};
+use super::{CheckpointContext, text};
 use crate::age::ago;
 use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs};
 use crate::commands::perform::{Completion, Restoration, perform};
@@ -24,33 +24,33 @@ use crate::progress::{Worked, watched};
 
 const UNDO: &str = "nono checkpoints undo";
 
-pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
     let (target, typed) = what(args.turn, args.checkpoint, args.paths)?;
     // Resolved once: numbers shift when another checkpoint is taken meanwhile.
     let checkpoint = place.manager.find(&dir, &target)?;
     let paths = chosen(place, &dir, &target, &typed, args.glob)?;
-    let choice = Choice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
+    let choice = CheckpointChoice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
     perform(OfProject::restore(place, dir, checkpoint, choice), args.consent)
 }
 
-pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
     perform(OfProject::take_back(place, dir), args.consent)
 }
 
 /// Kind of restore.
-enum Task {
-    Restore(Box<Checkpoint>, Choice),
-    Turn(Box<TurnLink>, Choice),
+enum CheckpointTask {
+    Restore(Box<Checkpoint>, CheckpointChoice),
+    Turn(Box<TurnLink>, CheckpointChoice),
     TakeBack,
 }
 
 /// Restore of a project, with the parts of its plan and outcome that only projects have.
 pub(crate) struct OfProject<'a> {
-    place: &'a mut Place,
+    place: &'a mut CheckpointContext,
     dir: PathBuf,
-    task: Task,
+    task: CheckpointTask,
     /// From the plan or the outcome, as are the following fields.
     project: PathBuf,
     turns_undone: Vec<String>,
@@ -64,21 +64,26 @@ pub(crate) struct OfProject<'a> {
 
 impl<'a> OfProject<'a> {
     pub(crate) fn restore(
-        place: &'a mut Place,
+        place: &'a mut CheckpointContext,
         dir: PathBuf,
         checkpoint: Checkpoint,
-        choice: Choice,
+        choice: CheckpointChoice,
     ) -> OfProject<'a> {
-        OfProject::new(place, dir, Task::Restore(Box::new(checkpoint), choice))
+        OfProject::new(place, dir, CheckpointTask::Restore(Box::new(checkpoint), choice))
     }
 
     /// Undoes one turn of an agent, but not those that came later.
-    pub(crate) fn turn(place: &'a mut Place, dir: PathBuf, turn: TurnLink, choice: Choice) -> OfProject<'a> {
-        OfProject::new(place, dir, Task::Turn(Box::new(turn), choice))
+    pub(crate) fn turn(
+        place: &'a mut CheckpointContext,
+        dir: PathBuf,
+        turn: TurnLink,
+        choice: CheckpointChoice,
+    ) -> OfProject<'a> {
+        OfProject::new(place, dir, CheckpointTask::Turn(Box::new(turn), choice))
     }
 
-    pub(crate) fn take_back(place: &'a mut Place, dir: PathBuf) -> OfProject<'a> {
-        OfProject::new(place, dir, Task::TakeBack)
+    pub(crate) fn take_back(place: &'a mut CheckpointContext, dir: PathBuf) -> OfProject<'a> {
+        OfProject::new(place, dir, CheckpointTask::TakeBack)
     }
 
     pub(crate) fn within_undo(self) -> OfProject<'a> {
@@ -89,7 +94,7 @@ impl<'a> OfProject<'a> {
         if self.in_undo { "nono redo" } else { UNDO }
     }
 
-    fn new(place: &'a mut Place, dir: PathBuf, task: Task) -> OfProject<'a> {
+    fn new(place: &'a mut CheckpointContext, dir: PathBuf, task: CheckpointTask) -> OfProject<'a> {
         let project = dir.clone();
         OfProject {
             place,
@@ -128,10 +133,10 @@ impl<'a> OfProject<'a> {
         restore
     }
 
-    fn take_outcome(&mut self, outcome: Outcome) -> Done {
-        let Outcome { project, checkpoint, turns_undone, agents, mut done } = outcome;
+    fn take_outcome(&mut self, outcome: ProjectOutcome) -> Done {
+        let ProjectOutcome { project, checkpoint, turns_undone, agents, mut done } = outcome;
         // An undo is reverted by restoring again.
-        if matches!(self.task, Task::TakeBack) {
+        if matches!(self.task, CheckpointTask::TakeBack) {
             done.undo = None;
         }
         (self.project, self.turns_undone, self.agents) = (project, turns_undone, agents);
@@ -144,7 +149,7 @@ impl<'a> OfProject<'a> {
         let roots = self.roots();
         let below = Below::new(&roots);
         let how = match &self.task {
-            Task::Restore(checkpoint, _) if self.in_undo => {
+            CheckpointTask::Restore(checkpoint, _) if self.in_undo => {
                 format!("nono checkpoints restore {} --with-git", checkpoint.id.short())
             }
             _ => "--with-git".to_owned(),
@@ -172,12 +177,12 @@ impl<'a> OfProject<'a> {
 impl Restoration for OfProject<'_> {
     fn title(&self) -> String {
         match &self.task {
-            Task::Restore(checkpoint, _) => {
+            CheckpointTask::Restore(checkpoint, _) => {
                 let (id, taken) = (checkpoint.id.short(), ago(&checkpoint.time));
                 let reason = text::cut(&checkpoint.reason, 64);
                 format!("back to checkpoint {id} ({reason}, {taken}) in {}:", shown(&self.project))
             }
-            Task::Turn(turn, _) => {
+            CheckpointTask::Turn(turn, _) => {
                 let said = turn
                     .prompt
                     .as_deref()
@@ -187,15 +192,15 @@ impl Restoration for OfProject<'_> {
                 let said = said.unwrap_or_default();
                 format!("undo only the turn{said} ({agent}, {at}) in {}:", shown(&self.project))
             }
-            Task::TakeBack => format!("take back the last restore of {}:", shown(&self.project)),
+            CheckpointTask::TakeBack => format!("take back the last restore of {}:", shown(&self.project)),
         }
     }
 
     fn question(&self) -> &'static str {
         match self.task {
-            Task::Restore(..) => "Restore this?",
-            Task::Turn(..) => "Undo this turn?",
-            Task::TakeBack => "Take the restore back?",
+            CheckpointTask::Restore(..) => "Restore this?",
+            CheckpointTask::Turn(..) => "Undo this turn?",
+            CheckpointTask::TakeBack => "Take the restore back?",
         }
     }
 
@@ -229,8 +234,8 @@ impl Restoration for OfProject<'_> {
 
     fn done_json(&self, done: &Done) -> Value {
         let checkpoint = match (&self.task, &self.checkpoint) {
-            (Task::Restore(checkpoint, _), _) => Some(&**checkpoint),
-            (Task::Turn(..) | Task::TakeBack, known) => known.as_ref(),
+            (CheckpointTask::Restore(checkpoint, _), _) => Some(&**checkpoint),
+            (CheckpointTask::Turn(..) | CheckpointTask::TakeBack, known) => known.as_ref(),
         };
         json::outcome(&self.project, checkpoint, &self.turns_undone, done)
     }
@@ -253,7 +258,7 @@ impl Restoration for OfProject<'_> {
         }));
         // For a checkpoint of an agent, users expect their own changes to be kept.
         let by_agent =
-            matches!(&self.task, Task::Restore(checkpoint, _) if checkpoint.origin.agent.is_some());
+            matches!(&self.task, CheckpointTask::Restore(checkpoint, _) if checkpoint.origin.agent.is_some());
         if done.cannot_tell_conflicts && by_agent && !done.changes.is_empty() {
             lines.push(cannot_tell(&done.kept, "was"));
         }
@@ -278,11 +283,17 @@ impl Restoration for OfProject<'_> {
     }
 }
 
-fn planned(manager: &mut CheckpointManager, dir: &Path, task: &Task) -> Result<ProjectPlan, CheckpointError> {
+fn planned(
+    manager: &mut CheckpointManager,
+    dir: &Path,
+    task: &CheckpointTask,
+) -> Result<ProjectPlan, CheckpointError> {
     match task {
-        Task::Restore(checkpoint, choice) => manager.plan(dir, &Target::Id(checkpoint.id.clone()), choice),
-        Task::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
-        Task::TakeBack => manager.plan_undo(dir),
+        CheckpointTask::Restore(checkpoint, choice) => {
+            manager.plan(dir, &CheckpointTarget::Id(checkpoint.id.clone()), choice)
+        }
+        CheckpointTask::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
+        CheckpointTask::TakeBack => manager.plan_undo(dir),
     }
 }
 
@@ -290,14 +301,14 @@ fn carried_out(
     manager: &mut CheckpointManager,
     author: &Author,
     dir: &Path,
-    task: &Task,
-) -> Result<Outcome, CheckpointError> {
+    task: &CheckpointTask,
+) -> Result<ProjectOutcome, CheckpointError> {
     match task {
-        Task::Restore(checkpoint, choice) => {
-            checkpoints::restore(manager, author, dir, &Target::Id(checkpoint.id.clone()), choice)
+        CheckpointTask::Restore(checkpoint, choice) => {
+            checkpoints::restore(manager, author, dir, &CheckpointTarget::Id(checkpoint.id.clone()), choice)
         }
-        Task::Turn(turn, choice) => checkpoints::undo_turn(manager, author, dir, turn, choice),
-        Task::TakeBack => checkpoints::undo(manager, author, dir),
+        CheckpointTask::Turn(turn, choice) => checkpoints::undo_turn(manager, author, dir, turn, choice),
+        CheckpointTask::TakeBack => checkpoints::undo(manager, author, dir),
     }
 }
 
@@ -317,18 +328,18 @@ fn what(
     turn: Option<String>,
     first: Option<OsString>,
     paths: Vec<OsString>,
-) -> Result<(Target, Vec<OsString>), Failure> {
+) -> Result<(CheckpointTarget, Vec<OsString>), Failure> {
     match (turn, first) {
-        (Some(turn), first) => Ok((Target::Turn(turn), first.into_iter().chain(paths).collect())),
-        (None, Some(text)) => Ok((Target::Text(text.to_string_lossy().into_owned()), paths)),
+        (Some(turn), first) => Ok((CheckpointTarget::Turn(turn), first.into_iter().chain(paths).collect())),
+        (None, Some(text)) => Ok((CheckpointTarget::Text(text.to_string_lossy().into_owned()), paths)),
         (None, None) => Err(Failure::usage("name a checkpoint: its number, id or name, or --turn ID")),
     }
 }
 
 fn chosen(
-    place: &mut Place,
+    place: &mut CheckpointContext,
     dir: &Path,
-    target: &Target,
+    target: &CheckpointTarget,
     typed: &[OsString],
     glob: bool,
 ) -> Result<Vec<PathBuf>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nono::checkpoints::{Checkpoint, CheckpointId, Completed, Stats, Status};
+use nono::checkpoints::{Checkpoint, CheckpointId, Completed, Stats, StatusReport};
 use nono::diagnostic::{escape, shown};
 
 use crate::age::{ago, local};
@@ -81,7 +81,7 @@ fn marks(one: &Checkpoint) -> Option<String> {
 }
 
 /// Status of all projects.
-pub(super) fn status(status: &Status) -> String {
+pub(super) fn status(status: &StatusReport) -> String {
     let about = if status.exact { "" } else { "about " };
     let total = status.store_bytes.saturating_add(status.legacy_bytes);
     let mut lines = vec![
@@ -127,7 +127,7 @@ fn section(lines: &mut Vec<String>, more: Vec<String>) {
     }
 }
 
-fn table(status: &Status) -> Vec<String> {
+fn table(status: &StatusReport) -> Vec<String> {
     let head = ["WORKDIR", "COMMITS", "LAST TOUCH", "STATE"].map(str::to_owned);
     let row = |one: &nono::checkpoints::ProjectStatus| {
         let state = match (one.orphan, one.unprotected.is_some()) {
@@ -238,7 +238,7 @@ mod tests {
             orphan,
             unprotected: unprotected.map(str::to_owned),
         };
-        let all = Status {
+        let all = StatusReport {
             enabled: false,
             exact: true,
             base: PathBuf::from("/home/me/.nono"),
@@ -250,7 +250,7 @@ mod tests {
                 project("/c", 0, false, Some("no space left\u{1b}")),
             ],
             legacy: vec![("legacy-20260506-050616".to_owned(), 4_200_000)],
-            ..Status::default()
+            ..StatusReport::default()
         };
         assert_eq!(
             status(&all),
@@ -274,7 +274,7 @@ mod tests {
              Checkpoints are off: none is taken automatically.\n\
              turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)"
         );
-        let on = Status { enabled: true, base: PathBuf::from("/s"), ..Status::default() };
+        let on = StatusReport { enabled: true, base: PathBuf::from("/s"), ..StatusReport::default() };
         assert!(status(&on).ends_with("Projects:        0"));
     }
 }

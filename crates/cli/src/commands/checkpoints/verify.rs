@@ -1,9 +1,9 @@
 //! `nono checkpoints verify`: recomputes every object that checkpoints need.
 
-use nono::checkpoints::{Verified, json};
+use nono::checkpoints::{ProjectVerified, json};
 use nono::diagnostic::{escape, shown};
 
-use super::{Place, text};
+use super::{CheckpointContext, text};
 use crate::args::CheckpointVerifyArgs;
 use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
@@ -14,7 +14,7 @@ use crate::units::{bytes, grouped};
 /// Maximum number of lost paths listed per checkpoint.
 const NAMED: usize = 20;
 
-pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut Place) -> Result<u8, Failure> {
+pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = args.path.as_ref().map(|path| place.cwd.join(path));
     let worked = watched(&mut place.manager, "checking", |manager| manager.verify(dir.as_deref()))?;
     if let Some(signal) = worked.signal {
@@ -30,7 +30,7 @@ pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut Place) -> Result<u
     Ok(if found.is_clean() { 0 } else { NOT_DONE })
 }
 
-fn lines(found: &Verified) -> Vec<String> {
+fn lines(found: &ProjectVerified) -> Vec<String> {
     let count = |number: u64, what: &str| some(usize::try_from(number).unwrap_or(usize::MAX), what);
     let amount = format!(
         "{}, {}, {} objects, {}",

@@ -9,20 +9,20 @@ use crate::failure::Failure;
 const MOST: usize = 32 << 10;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ToolAnswer {
     pub(super) text: String,
     pub(super) value: Option<Value>,
     /// Whether the call failed.
     pub(super) failed: bool,
 }
 
-impl Answer {
-    pub(super) fn new(text: impl Into<String>, value: Value) -> Answer {
-        Answer { text: text.into(), value: Some(value), failed: false }
+impl ToolAnswer {
+    pub(super) fn new(text: impl Into<String>, value: Value) -> ToolAnswer {
+        ToolAnswer { text: text.into(), value: Some(value), failed: false }
     }
 
-    pub(super) fn failed(self) -> Answer {
-        Answer { failed: true, ..self }
+    pub(super) fn failed(self) -> ToolAnswer {
+        ToolAnswer { failed: true, ..self }
     }
 
     /// Converts to the protocol's type. JSON over the limit is left out: the text has what matters.
@@ -35,11 +35,11 @@ impl Answer {
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for ToolAnswer {
     /// Message and hint of a failure.
-    fn from(failure: Failure) -> Answer {
+    fn from(failure: Failure) -> ToolAnswer {
         let lines: Vec<String> = failure.sentences().split('\n').map(nono::diagnostic::escape).collect();
-        Answer { text: lines.join("\n"), value: None, failed: true }
+        ToolAnswer { text: lines.join("\n"), value: None, failed: true }
     }
 }
 
@@ -66,17 +66,17 @@ mod tests {
 
     #[test]
     fn nothing_is_longer_than_it_may_be() {
-        let answer = Answer::new("ä".repeat(MOST), json!({"text": "x".repeat(MOST)})).result();
+        let answer = ToolAnswer::new("ä".repeat(MOST), json!({"text": "x".repeat(MOST)})).result();
         let text = serde_json::to_value(&answer).unwrap()["content"][0]["text"].as_str().unwrap().to_owned();
         assert!(text.len() < MOST + 100, "{}", text.len());
         assert!(text.ends_with("... and 32768 more bytes, which were cut here"), "{}", &text[MOST..]);
         assert_eq!(answer.structured_content, None);
-        assert_eq!(Answer::new("a", json!({})).result().structured_content, Some(json!({})));
+        assert_eq!(ToolAnswer::new("a", json!({})).result().structured_content, Some(json!({})));
     }
 
     #[test]
     fn a_failure_is_harmless_and_has_the_next_step() {
-        let answer = Answer::from(Failure::new("no\u{1b}[2J").hint("do this"));
+        let answer = ToolAnswer::from(Failure::new("no\u{1b}[2J").hint("do this"));
         assert_eq!((answer.text.as_str(), answer.failed), ("no\\u{1b}[2J\ndo this", true));
     }
 }

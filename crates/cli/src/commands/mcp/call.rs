@@ -17,13 +17,13 @@ pub(super) enum Agreement {
     NoApprover,
 }
 
-pub(super) trait Person {
+pub(super) trait ConfirmationPrompt {
     /// Shows a message and waits for the answer. Everything but an explicit yes is a no.
     fn agrees(&self, message: &str) -> Agreement;
 }
 
-pub(super) struct Call<'a> {
-    pub(super) person: &'a dyn Person,
+pub(super) struct McpCall<'a> {
+    pub(super) person: &'a dyn ConfirmationPrompt,
     pub(super) stop: &'a Stop,
 }
 
@@ -60,15 +60,15 @@ impl Stop {
     }
 
     /// Observer that cancels work on a tree.
-    pub(super) fn watch(&self) -> Watch {
-        Watch(Arc::clone(&self.asked))
+    pub(super) fn watch(&self) -> CallWatch {
+        CallWatch(Arc::clone(&self.asked))
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Watch(Arc<AtomicBool>);
+pub(super) struct CallWatch(Arc<AtomicBool>);
 
-impl Observer for Watch {
+impl Observer for CallWatch {
     fn progress(&self, _done: u64, _total: u64) {}
 
     fn cancelled(&self) -> bool {

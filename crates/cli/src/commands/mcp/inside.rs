@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use nono::AccessMode;
-use nono::checkpoints::remote::Action;
+use nono::checkpoints::supervisor_request::RemoteAction;
 use nono::checkpoints::{Brief, Conflicts, Origin, json as shapes};
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::request::{self, Answer as Reply, Content, Wait};
+use nono::request::{self, FileContent, FileRequestAnswer as Reply, Wait};
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::call::Call;
-use super::words;
+use super::answer::ToolAnswer;
+use super::call::McpCall;
+use super::responses;
 use crate::commands::checkpoints::inside::{Outside, created, restored, strange};
 use crate::failure::Failure;
 use crate::host::request_socket;
@@ -35,36 +35,41 @@ impl Supervisor {
         Ok(Supervisor { socket, cwd: cwd.to_owned() })
     }
 
-    fn outside<'a>(&'a self, call: &Call<'a>) -> Outside<'a> {
+    fn outside<'a>(&'a self, call: &McpCall<'a>) -> Outside<'a> {
         let wait = Wait { patience: None, until: Some(call.stop.fd()) };
         Outside { socket: &self.socket, cwd: &self.cwd, wait }
     }
 
-    pub(super) fn list(&self, limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn list(&self, limit: usize, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
         let outside = self.outside(call);
-        let answer = outside.ask(Action::List { dir: outside.at(None) })?;
+        let answer = outside.ask(RemoteAction::List { dir: outside.at(None) })?;
         let listed = shapes::listed(&answer).ok_or_else(strange)?;
-        Ok(words::list(&listed, limit))
+        Ok(responses::list(&listed, limit))
     }
 
-    pub(super) fn diff(&self, target: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn diff(
+        &self,
+        target: &str,
+        paths: &[PathBuf],
+        call: &McpCall<'_>,
+    ) -> Result<ToolAnswer, Failure> {
         let (id, found, left_out) = self.compared(target, paths, call)?;
-        Ok(words::diff(&id, &found, left_out))
+        Ok(responses::diff(&id, &found, left_out))
     }
 
-    pub(super) fn changes(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn changes(&self, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
         let (id, found, left_out) = self.compared("1", &[], call)?;
-        Ok(words::changes(&format!("Changed since checkpoint {id}:"), found, left_out))
+        Ok(responses::changes(&format!("Changed since checkpoint {id}:"), found, left_out))
     }
 
     fn compared(
         &self,
         target: &str,
         paths: &[PathBuf],
-        call: &Call<'_>,
+        call: &McpCall<'_>,
     ) -> Result<(String, Brief, u64), Failure> {
         let outside = self.outside(call);
-        let answer = outside.ask(Action::Diff {
+        let answer = outside.ask(RemoteAction::Diff {
             dir: outside.at(None),
             target: target.to_owned(),
             paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
@@ -75,23 +80,27 @@ impl Supervisor {
         Ok((id, found, answer["left_out"].as_u64().unwrap_or(0)))
     }
 
-    pub(super) fn create(&self, reason: String, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn create(&self, reason: String, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
         let outside = self.outside(call);
         let targets = vec![outside.at(None)];
-        let answer =
-            outside.ask(Action::Before { origin: Origin::default(), reason, command: None, targets })?;
+        let answer = outside.ask(RemoteAction::Before {
+            origin: Origin::default(),
+            reason,
+            command: None,
+            targets,
+        })?;
         let result = answer["results"].get(0).ok_or_else(strange)?;
-        Ok(Answer::new(created(result)?, words::harmless(result.clone())))
+        Ok(ToolAnswer::new(created(result)?, responses::harmless(result.clone())))
     }
 
     pub(super) fn restore(
         &self,
         target: String,
         paths: &[PathBuf],
-        call: &Call<'_>,
-    ) -> Result<Answer, Failure> {
+        call: &McpCall<'_>,
+    ) -> Result<ToolAnswer, Failure> {
         let outside = self.outside(call);
-        let answer = outside.ask(Action::Restore {
+        let answer = outside.ask(RemoteAction::Restore {
             dir: outside.at(None),
             target,
             paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
@@ -102,10 +111,10 @@ impl Supervisor {
                 .hint("only the person can agree to a restore; do not try another way")
         })?;
         let (line, whole) = restored(&answer)?;
-        let mut value = words::short(answer);
+        let mut value = responses::short(answer);
         value["restored"] = json!(true);
         let text = format!("{line}; outside of the sandbox `nono checkpoints undo` takes it back");
-        let answer = Answer::new(text, words::harmless(value));
+        let answer = ToolAnswer::new(text, responses::harmless(value));
         Ok(if whole { answer } else { answer.failed() })
     }
 
@@ -114,8 +123,8 @@ impl Supervisor {
         path: &Path,
         access: AccessMode,
         reason: &str,
-        call: &Call<'_>,
-    ) -> Result<Answer, Failure> {
+        call: &McpCall<'_>,
+    ) -> Result<ToolAnswer, Failure> {
         let path = self.cwd.join(path);
         let wait = Wait { patience: None, until: Some(call.stop.fd()) };
         let about = |granted: bool| json!({"path": shown(&path), "access": access, "granted": granted, "already_open": false});
@@ -124,7 +133,7 @@ impl Supervisor {
                 let mut value = about(true);
                 value["already_open"] = json!(true);
                 let text = format!("{access} {} is open in this sandbox already: use it", shown(&path));
-                Ok(Answer::new(text, value))
+                Ok(ToolAnswer::new(text, value))
             }
             Reply::Denied { by, reason } => {
                 let by = by.map_or_else(String::new, |by| format!(" by {}", escape(&by)));
@@ -135,7 +144,7 @@ impl Supervisor {
                 );
                 let mut value = about(false);
                 value["message"] = json!(text);
-                Ok(Answer::new(text, value).failed())
+                Ok(ToolAnswer::new(text, value).failed())
             }
             Reply::Granted { fd, by } => {
                 let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));
@@ -147,14 +156,14 @@ impl Supervisor {
                 } else {
                     written(&path, access)
                 };
-                Ok(Answer::new(format!("{said}\n{more}"), value))
+                Ok(ToolAnswer::new(format!("{said}\n{more}"), value))
             }
         }
     }
 }
 
 /// Content of a file that was granted for reading.
-fn read(path: &Path, content: Content, value: &mut Value) -> String {
+fn read(path: &Path, content: FileContent, value: &mut Value) -> String {
     let lines = |text: &str| {
         let line = |line: &str| line.split('\t').map(escape).collect::<Vec<_>>().join("\t");
         text.split('\n').map(line).collect::<Vec<_>>().join("\n")
@@ -164,7 +173,7 @@ fn read(path: &Path, content: Content, value: &mut Value) -> String {
         format!("{how}: `{command}` in a shell writes all of it to stdout, once the person agreed")
     };
     match content {
-        Content::Text { text, more } => {
+        FileContent::Text { text, more } => {
             value["text"] = json!(lines(&text));
             value["more_bytes"] = json!(more);
             let cut = if more > 0 {
@@ -174,17 +183,17 @@ fn read(path: &Path, content: Content, value: &mut Value) -> String {
             };
             format!("\n{}{cut}", lines(&text))
         }
-        Content::Binary { size, sha256 } => {
+        FileContent::Binary { size, sha256 } => {
             value["size"] = json!(size);
             value["sha256"] = json!(sha256);
             again(&format!("binary, {size} bytes, sha256 {sha256}"))
         }
-        Content::Directory => {
+        FileContent::Directory => {
             "it is a directory; where the person answered for the whole session, what is in it can be \
                                opened now"
                 .to_owned()
         }
-        Content::Other => "it is not a regular file, so it cannot be shown here".to_owned(),
+        FileContent::Other => "it is not a regular file, so it cannot be shown here".to_owned(),
     }
 }
 

@@ -10,9 +10,9 @@ mod inside;
 mod outside;
 mod person;
 mod policy;
+mod responses;
 mod server;
 mod tool;
-mod words;
 
 use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;

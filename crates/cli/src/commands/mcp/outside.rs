@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use nono::checkpoints::json::Listed;
 use nono::checkpoints::{
-    self, Brief, CheckpointError, CheckpointManager, Choice, Ensured, Origin, Target, brief, changes_of,
-    json as shapes,
+    self, Brief, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, Ensured, Origin,
+    brief, changes_of, json as shapes,
 };
 use nono::diagnostic::{quote_all, shown};
 use nono::rollback::SessionEntry;
@@ -14,12 +14,12 @@ use nono::session::SessionError;
 use nono::snapshot::SnapshotId;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, cut};
-use super::call::{Agreement, Call};
-use super::words;
+use super::answer::{ToolAnswer, cut};
+use super::call::{Agreement, McpCall};
+use super::responses;
 use crate::age::ago;
 use crate::commands::checkpoints::create::skipped;
-use crate::commands::checkpoints::{OfProject, Place, here, text};
+use crate::commands::checkpoints::{CheckpointContext, OfProject, here, text};
 use crate::commands::perform::{Restoration, done_lines, has_work, plan_lines};
 use crate::commands::rollback;
 use crate::commands::rollback::text::Length;
@@ -29,7 +29,7 @@ use crate::units::grouped;
 /// Maximum size of a plan in a question, in bytes.
 const PLAN: usize = 4 << 10;
 
-pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn list(limit: usize, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
         let root = place.manager.root_of(&place.cwd)?;
         let all = match place.manager.list(&root.dir) {
@@ -37,18 +37,18 @@ pub(super) fn list(limit: usize, call: &Call<'_>) -> Result<Answer, Failure> {
             all => all?,
         };
         let here = place.manager.here(&root.dir).unwrap_or_default();
-        Ok(words::list(&Listed { project: root.dir, checkpoints: all, here }, limit))
+        Ok(responses::list(&Listed { project: root.dir, checkpoints: all, here }, limit))
     })
 }
 
-pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
         let (id, found) = compared(place, checkpoint, paths)?;
-        Ok(words::diff(&id, &found, 0))
+        Ok(responses::diff(&id, &found, 0))
     })
 }
 
-pub(super) fn create(reason: &str, call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn create(reason: &str, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
         nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
         let ensured = place.manager.create(&place.cwd.clone(), reason, &Origin::default());
@@ -66,41 +66,45 @@ pub(super) fn create(reason: &str, call: &Call<'_>) -> Result<Answer, Failure> {
         }
         // Prunes as the command does; an error shows up again in the next command.
         let _ = place.manager.auto_prune();
-        Ok(Answer::new(text, words::harmless(value)))
+        Ok(ToolAnswer::new(text, responses::harmless(value)))
     })
 }
 
-pub(super) fn restore(checkpoint: &str, paths: &[PathBuf], call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn restore(
+    checkpoint: &str,
+    paths: &[PathBuf],
+    call: &McpCall<'_>,
+) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| restored(place, checkpoint, paths, call))
 }
 
 fn restored(
-    place: &mut Place,
+    place: &mut CheckpointContext,
     checkpoint: &str,
     paths: &[PathBuf],
-    call: &Call<'_>,
-) -> Result<Answer, Failure> {
+    call: &McpCall<'_>,
+) -> Result<ToolAnswer, Failure> {
     let dir = place.cwd.clone();
     // Resolved once: numbers shift when another checkpoint is taken meanwhile.
-    let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
+    let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
     let id = checkpoint.id.short().to_owned();
     let chosen = match paths {
         [] => Vec::new(),
         paths => {
-            let compared = place.manager.compare(&dir, &Target::Id(checkpoint.id.clone()))?;
+            let compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
             let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false);
             compared.close()?;
             chosen?
         }
     };
     let command = command(&id, paths);
-    let choice = Choice { paths: chosen, ..Choice::default() };
+    let choice = CheckpointChoice { paths: chosen, ..CheckpointChoice::default() };
     let mut task = OfProject::restore(place, dir.clone(), checkpoint, choice);
     let plan = task.plan_quietly()?;
     let lines = cut(plan_lines(&task, &plan, Length::Cut).join("\n"), PLAN);
     let about = |restored: bool| json!({"restored": restored, "checkpoint": id, "command": command});
     if !has_work(&plan) {
-        return Ok(Answer::new(lines, about(false)));
+        return Ok(ToolAnswer::new(lines, about(false)));
     }
     let question = format!("{lines}\n\n{}", task.question());
     match call.person.agrees(&question) {
@@ -127,22 +131,22 @@ fn restored(
     lines.extend(
         done.undo.as_deref().and_then(|id| task.undo(id)).map(|undo| format!("undo this with: {undo}")),
     );
-    let mut value = words::short(task.done_json(&done));
+    let mut value = responses::short(task.done_json(&done));
     value["restored"] = json!(true);
-    let answer = Answer::new(lines.join("\n"), words::harmless(value));
+    let answer = ToolAnswer::new(lines.join("\n"), responses::harmless(value));
     Ok(if done.is_whole() { answer } else { answer.failed() })
 }
 
 /// Failed answer with the text in its JSON as well, since some clients show only that.
-fn not_done(text: String, mut value: Value) -> Answer {
+fn not_done(text: String, mut value: Value) -> ToolAnswer {
     value["message"] = json!(text);
-    Answer::new(text, value).failed()
+    ToolAnswer::new(text, value).failed()
 }
 
 /// Changes since the newest checkpoint, or of a session that began after it.
-pub(super) fn changes(call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn changes(call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
-        let newest = place.manager.find(&place.cwd, &Target::Text("1".to_owned()));
+        let newest = place.manager.find(&place.cwd, &CheckpointTarget::Text("1".to_owned()));
         let sessions = rollback::place()?;
         let session = sessions.catalogue.last_here(&sessions.cwd).ok();
         let is_newer = |entry: &SessionEntry| {
@@ -153,20 +157,24 @@ pub(super) fn changes(call: &Call<'_>) -> Result<Answer, Failure> {
             let session = sessions.catalogue.open(entry)?;
             let set = session.changes(&SnapshotId::Number(0), &session.last()?)?;
             let found = brief(session.engine(), &set)?;
-            return Ok(words::changes(&title, found, 0));
+            return Ok(responses::changes(&title, found, 0));
         }
         let newest = newest?;
         let title = format!("Changed since checkpoint {} ({}):", text::summary(&newest), ago(&newest.time));
         let (_, found) = compared(place, newest.id.as_str(), &[])?;
-        Ok(words::changes(&title, found, 0))
+        Ok(responses::changes(&title, found, 0))
     })
 }
 
 /// Id of a checkpoint, and the changes since.
-fn compared(place: &mut Place, checkpoint: &str, paths: &[PathBuf]) -> Result<(String, Brief), Failure> {
+fn compared(
+    place: &mut CheckpointContext,
+    checkpoint: &str,
+    paths: &[PathBuf],
+) -> Result<(String, Brief), Failure> {
     let dir = place.cwd.clone();
-    let checkpoint = place.manager.find(&dir, &Target::Text(checkpoint.to_owned()))?;
-    let mut compared = place.manager.compare(&dir, &Target::Id(checkpoint.id.clone()))?;
+    let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
+    let mut compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
     let chosen = match paths {
         [] => Vec::new(),
         paths => checkpoints::chosen(&compared, &typed(paths), &dir, false)?,
@@ -193,9 +201,9 @@ fn command(id: &str, paths: &[PathBuf]) -> String {
 
 /// Runs work on the checkpoints of this directory; completed interrupted restores are added to the answer.
 fn at_place(
-    call: &Call<'_>,
-    work: impl FnOnce(&mut Place) -> Result<Answer, Failure>,
-) -> Result<Answer, Failure> {
+    call: &McpCall<'_>,
+    work: impl FnOnce(&mut CheckpointContext) -> Result<ToolAnswer, Failure>,
+) -> Result<ToolAnswer, Failure> {
     let mut place = here()?;
     place.manager.observe(call.stop.watch());
     let answer = work(&mut place);

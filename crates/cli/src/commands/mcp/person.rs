@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::call::{Agreement, Person};
+use super::call::{Agreement, ConfirmationPrompt};
 use super::server::gone;
 
 /// Field of the answer that has to be true.
@@ -84,7 +84,7 @@ fn shows_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|how| how.form.is_some() || how.url.is_none())
 }
 
-impl Person for Client {
+impl ConfirmationPrompt for Client {
     /// Blocks: called on a worker thread.
     fn agrees(&self, message: &str) -> Agreement {
         match &self.peer {

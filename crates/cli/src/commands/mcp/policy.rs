@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use nono::session::Host;
 use nono::{AccessMode, ProfileRef, ResolvedPolicy, RunRequest};
 
-use super::answer::Answer;
-use super::words;
-use crate::commands::why::{Told, about_host, about_path, own_policy};
+use super::answer::ToolAnswer;
+use super::responses;
+use crate::commands::why::{WhyAnswer, about_host, about_path, own_policy};
 use crate::failure::Failure;
 
 pub(super) fn of_path(
@@ -15,7 +15,7 @@ pub(super) fn of_path(
     path: &Path,
     operation: AccessMode,
     profile: Option<String>,
-) -> Result<Answer, Failure> {
+) -> Result<ToolAnswer, Failure> {
     let policy = policy(host, profile)?;
     Ok(told(about_path(&policy, &host.context.cwd, &at_home(host, path), operation).0))
 }
@@ -25,12 +25,12 @@ pub(super) fn of_host(
     name: &str,
     port: Option<u16>,
     profile: Option<String>,
-) -> Result<Answer, Failure> {
+) -> Result<ToolAnswer, Failure> {
     Ok(told(about_host(&policy(host, profile)?, name, port)))
 }
 
-fn told(told: Told) -> Answer {
-    Answer::new(told.text, words::harmless(told.json))
+fn told(told: WhyAnswer) -> ToolAnswer {
+    ToolAnswer::new(told.text, responses::harmless(told.json))
 }
 
 fn policy(host: &Host, profile: Option<String>) -> Result<ResolvedPolicy, Failure> {

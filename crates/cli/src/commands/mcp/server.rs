@@ -17,8 +17,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::answer::Answer;
-use super::call::{self, Call, Stop};
+use super::answer::ToolAnswer;
+use super::call::{self, McpCall, Stop};
 use super::inside::Supervisor;
 use super::person::Client;
 use super::tool::{NAMES, Tool};
@@ -69,7 +69,7 @@ impl Server {
         })
     }
 
-    async fn answer(&self, tool: Tool, context: RequestContext<RoleServer>) -> Result<Answer, Failure> {
+    async fn answer(&self, tool: Tool, context: RequestContext<RoleServer>) -> Result<ToolAnswer, Failure> {
         let permit = self.permit(&tool).await?;
         let (stopper, stop) = call::stop()?;
         let person = Client::new(&context, self.closed.clone(), Handle::current());
@@ -93,8 +93,8 @@ pub(super) async fn gone(mut closed: watch::Receiver<bool>) {
     let _ = closed.wait_for(|closed| *closed).await;
 }
 
-fn carry_out(tool: Tool, person: &Client, stop: &Stop) -> Result<Answer, Failure> {
-    let call = &Call { person, stop };
+fn carry_out(tool: Tool, person: &Client, stop: &Stop) -> Result<ToolAnswer, Failure> {
+    let call = &McpCall { person, stop };
     let host = host(None)?;
     let cwd = &host.context.cwd;
     match tool {
@@ -161,6 +161,6 @@ impl ServerHandler for Server {
             Ok(tool) => self.answer(tool, context).await,
             Err(failure) => Err(failure),
         };
-        Ok(answer.unwrap_or_else(Answer::from).result().into())
+        Ok(answer.unwrap_or_else(ToolAnswer::from).result().into())
     }
 }

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::rollback::{self, Pruned, Retention, Settings};
+use nono::rollback::{self, Pruned, Retention, RollbackSettings};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::SessionContext;
 use super::text::some;
 use crate::age::ago;
 use crate::args::CleanupArgs;
-use crate::commands::consent;
+use crate::commands::confirm;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::units::bytes;
 
-pub(super) fn cleanup(args: &CleanupArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn cleanup(args: &CleanupArgs, place: &SessionContext) -> Result<u8, Failure> {
     let consent = args.consent;
-    let asks = consent::asks(consent, consent::REMOVE)?;
+    let asks = confirm::asks(consent, confirm::REMOVE)?;
     let retention = retention(args, place)?;
     if !place.catalogue.sessions_dir().exists() {
         return answer(&Pruned::default(), consent.dry_run, consent.json);
@@ -39,7 +39,7 @@ pub(super) fn cleanup(args: &CleanupArgs, place: &Place) -> Result<u8, Failure> 
 }
 
 /// Limits from the flags; configured limits if no flag is given.
-fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
+fn retention(args: &CleanupArgs, place: &SessionContext) -> Result<Retention, Failure> {
     let given = Retention {
         max_sessions: args.keep,
         max_per_project: None,
@@ -51,7 +51,7 @@ fn retention(args: &CleanupArgs, place: &Place) -> Result<Retention, Failure> {
     if given != Retention::default() {
         return Ok(given);
     }
-    let settings = Settings::load(&place.state_dir.join("config.toml"))?;
+    let settings = RollbackSettings::load(&place.state_dir.join("config.toml"))?;
     Ok(Retention {
         max_per_project: Some(settings.max_sessions),
         max_bytes: Some(settings.max_bytes()),

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use nono::diagnostic::{escape, quote_all, shown};
 use nono::rollback::{RollbackError, SessionEntry, Status, json};
 
-use super::Place;
+use super::SessionContext;
 use super::text::some;
 use crate::age::ago;
 use crate::args::ListArgs;
-use crate::commands::tracked::counts;
+use crate::commands::rollback_notices::counts;
 use crate::failure::Failure;
 use crate::message;
 
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
-pub(super) fn list(args: &ListArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn list(args: &ListArgs, place: &SessionContext) -> Result<u8, Failure> {
     let (mut entries, problems) = place.catalogue.list()?;
     if let Some(path) = &args.path {
         let path = resolved(&place.cwd.join(path));

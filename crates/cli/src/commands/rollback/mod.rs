@@ -6,10 +6,10 @@ mod perform;
 mod recover;
 mod repair;
 mod restore;
+mod session_choice;
 mod show;
 pub(super) mod text;
 mod verify;
-mod which;
 
 use std::path::PathBuf;
 
@@ -17,11 +17,11 @@ use nono::rollback::Catalogue;
 use nono::session::SessionError;
 
 pub(super) use list::resolved;
-pub(super) use perform::{OfSession, Task};
+pub(super) use perform::{OfSession, SessionTask};
 pub(super) use restore::conflicts;
+pub(super) use session_choice::{SessionChoice, brief};
 pub(super) use show::present;
 pub(super) use text::some;
-pub(super) use which::{Choice, brief};
 
 use crate::args::{RollbackCommand, SessionArg};
 use crate::failure::Failure;
@@ -41,14 +41,14 @@ pub(crate) fn rollback(command: &RollbackCommand) -> Result<u8, Failure> {
         RollbackCommand::Recover(args) => recover::recover(args, &place.catalogue),
         RollbackCommand::Repair(args) => repair::repair(args, &place),
         RollbackCommand::Review(args) => {
-            crate::review::review(which::named_or_last(args.session.as_deref(), &place)?)
+            crate::review::review(session_choice::named_or_last(args.session.as_deref(), &place)?)
         }
         RollbackCommand::Show(args) => show::show(args, &place),
     }
 }
 
 /// Catalogue of sessions and the directories that arguments refer to.
-pub(super) struct Place {
+pub(super) struct SessionContext {
     pub(super) catalogue: Catalogue,
     pub(super) state_dir: PathBuf,
     pub(super) cwd: PathBuf,
@@ -56,7 +56,7 @@ pub(super) struct Place {
 }
 
 /// Creates nothing: without a state folder there are no sessions.
-pub(super) fn place() -> Result<Place, Failure> {
+pub(super) fn place() -> Result<SessionContext, Failure> {
     let host = host(None)?;
     if host.nested {
         return Err(Failure::new("nono inside a sandbox cannot read or undo sessions"));
@@ -67,7 +67,7 @@ pub(super) fn place() -> Result<Place, Failure> {
     }
     let (cwd, home) = (host.context.cwd, host.context.home.unwrap_or_default());
     let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));
-    Ok(Place { catalogue, state_dir, cwd, home })
+    Ok(SessionContext { catalogue, state_dir, cwd, home })
 }
 
 fn pin(arg: &SessionArg, catalogue: &Catalogue, pinned: bool) -> Result<u8, Failure> {

@@ -15,7 +15,7 @@ use crate::progress::{Worked, watched};
 
 /// Kind of restore.
 #[derive(Clone, Debug)]
-pub(crate) enum Task {
+pub(crate) enum SessionTask {
     Restore(RestoreChoice),
     /// Undo of a restore: the one with this id, or the last one that was not undone.
     TakeBack(Option<String>),
@@ -25,7 +25,7 @@ pub(crate) enum Task {
 #[derive(Debug)]
 pub(crate) struct OfSession {
     pub(crate) session: RollbackSession,
-    pub(crate) task: Task,
+    pub(crate) task: SessionTask,
 }
 
 impl Restoration for OfSession {
@@ -39,16 +39,16 @@ impl Restoration for OfSession {
             shown(&entry.project)
         );
         match &self.task {
-            Task::Restore(choice) if choice.snapshot == 0.into() => format!("back to before {of}:"),
-            Task::Restore(choice) => format!("back to snapshot {} of {of}:", choice.snapshot),
-            Task::TakeBack(_) => format!("take back the restore of {of}:"),
+            SessionTask::Restore(choice) if choice.snapshot == 0.into() => format!("back to before {of}:"),
+            SessionTask::Restore(choice) => format!("back to snapshot {} of {of}:", choice.snapshot),
+            SessionTask::TakeBack(_) => format!("take back the restore of {of}:"),
         }
     }
 
     fn question(&self) -> &'static str {
         match self.task {
-            Task::Restore(_) => "Restore this?",
-            Task::TakeBack(_) => "Take the restore back?",
+            SessionTask::Restore(_) => "Restore this?",
+            SessionTask::TakeBack(_) => "Take the restore back?",
         }
     }
 
@@ -63,16 +63,16 @@ impl Restoration for OfSession {
     fn plan(&mut self) -> Result<Worked<Plan>, Failure> {
         let task = &self.task;
         watched(&mut self.session, "looking at the tree", |session| match task {
-            Task::Restore(choice) => session.plan(choice),
-            Task::TakeBack(id) => session.plan_undo(id.as_deref()),
+            SessionTask::Restore(choice) => session.plan(choice),
+            SessionTask::TakeBack(id) => session.plan_undo(id.as_deref()),
         })
     }
 
     fn carry_out(&mut self) -> Result<Worked<Done>, Failure> {
         let task = &self.task;
         watched(&mut self.session, "restoring", |session| match task {
-            Task::Restore(choice) => session.restore(choice),
-            Task::TakeBack(id) => session.undo(id.as_deref()),
+            SessionTask::Restore(choice) => session.restore(choice),
+            SessionTask::TakeBack(id) => session.undo(id.as_deref()),
         })
     }
 
@@ -102,8 +102,8 @@ impl Restoration for OfSession {
     /// None for the undo of a restore, which cannot be forced.
     fn hint(&self, kept: &[Skipped]) -> Option<String> {
         match self.task {
-            Task::Restore(_) => text::hint(kept, "nono rollback undo"),
-            Task::TakeBack(_) => None,
+            SessionTask::Restore(_) => text::hint(kept, "nono rollback undo"),
+            SessionTask::TakeBack(_) => None,
         }
     }
 
@@ -123,7 +123,7 @@ impl OfSession {
     /// Note about sessions that ran at the same time, whose changes are undone as well. An error here must not prevent
     /// the undo.
     fn beside(&self, taken_back: &str) -> Option<String> {
-        let Task::Restore(_) = self.task else { return None };
+        let SessionTask::Restore(_) = self.task else { return None };
         let others = self.session.beside().unwrap_or_default();
         let name = |entry: &SessionEntry| format!("{} ({})", entry.id, quote_all(&entry.metadata.command));
         let (first, more) = others.split_first()?;

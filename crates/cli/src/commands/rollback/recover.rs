@@ -4,7 +4,7 @@ use nono::diagnostic::escape;
 use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEntry, Status, json};
 use serde_json::Value;
 
-use super::perform::{OfSession, Task};
+use super::perform::{OfSession, SessionTask};
 use crate::args::RecoverArgs;
 use crate::commands::perform::{Completion, report, verdict, warn_unrecorded};
 use crate::failure::{Failure, NOT_DONE, by_signal};
@@ -63,7 +63,7 @@ fn complete(
         Ok(session) => session,
         Err(error) => return Ok((Err(error), None)),
     };
-    let mut of = OfSession { session, task: Task::TakeBack(None) };
+    let mut of = OfSession { session, task: SessionTask::TakeBack(None) };
     let Worked { value, signal } = attempt(&mut of.session, DOING, RollbackSession::recover)?;
     if let (Ok(Some(done)), false) = (&value, silent) {
         say(&of, done)?;

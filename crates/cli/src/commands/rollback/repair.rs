@@ -6,13 +6,13 @@ use nono::checkpoints::{self, CheckpointManager, Config, Host};
 use nono::diagnostic::{escape, shown};
 use nono::rollback::repair::{Repaired, RepairedStore};
 
-use super::Place;
+use super::SessionContext;
 use super::text::some;
 use crate::args::RepairArgs;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
-pub(super) fn repair(args: &RepairArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn repair(args: &RepairArgs, place: &SessionContext) -> Result<u8, Failure> {
     let sessions = place.catalogue.repair(args.dry_run)?;
     let host = Host { state_dir: place.state_dir.clone(), home: place.home.clone() };
     let projects = CheckpointManager::new(host, Config::default()).repair(args.dry_run)?;
@@ -32,7 +32,7 @@ pub(super) fn repair(args: &RepairArgs, place: &Place) -> Result<u8, Failure> {
 }
 
 /// Verbs for what was done, or would be.
-struct Words {
+struct RepairTexts {
     rebuilt: &'static str,
     aside: &'static str,
     removed: &'static str,
@@ -40,7 +40,7 @@ struct Words {
     id: &'static str,
 }
 
-const DID: Words = Words {
+const DID: RepairTexts = RepairTexts {
     rebuilt: "rebuilt",
     aside: "set aside",
     removed: "removed",
@@ -48,7 +48,7 @@ const DID: Words = Words {
     id: "gave a new id to",
 };
 
-const WOULD: Words = Words {
+const WOULD: RepairTexts = RepairTexts {
     rebuilt: "would rebuild",
     aside: "would set aside",
     removed: "would remove",
@@ -56,7 +56,7 @@ const WOULD: Words = Words {
     id: "would give a new id to",
 };
 
-fn lines(sessions: &Repaired, projects: &checkpoints::Repaired, words: &Words) -> Vec<String> {
+fn lines(sessions: &Repaired, projects: &checkpoints::Repaired, words: &RepairTexts) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (dir, store) in &sessions.stores {
         lines.extend(store_lines(dir, store, words));
@@ -70,7 +70,7 @@ fn lines(sessions: &Repaired, projects: &checkpoints::Repaired, words: &Words) -
     lines
 }
 
-fn store_lines(dir: &Path, store: &RepairedStore, words: &Words) -> Vec<String> {
+fn store_lines(dir: &Path, store: &RepairedStore, words: &RepairTexts) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     if store.id {
         lines.push(format!("{} the store {}", words.id, shown(dir)));

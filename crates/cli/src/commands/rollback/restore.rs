@@ -2,20 +2,20 @@
 
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 
-use super::which::{Choice, choose};
-use super::{OfSession, Place, Task};
+use super::session_choice::{SessionChoice, choose};
+use super::{OfSession, SessionContext, SessionTask};
 use crate::args::{ConflictArgs, RestoreArgs, TakeBackArgs};
 use crate::commands::perform::perform;
 use crate::failure::Failure;
 
-pub(super) fn restore(args: &RestoreArgs, place: &Place) -> Result<u8, Failure> {
-    let Choice { session, paths } = choose(&args.choice, place)?;
+pub(super) fn restore(args: &RestoreArgs, place: &SessionContext) -> Result<u8, Failure> {
+    let SessionChoice { session, paths } = choose(&args.choice, place)?;
     let snapshot = args.snapshot.into();
     let paths =
         if paths.is_empty() { Vec::new() } else { session.resolve_paths(&snapshot, &paths, &place.cwd)? };
     let conflicts = conflicts(args.conflicts);
     let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
-    perform(OfSession { session, task: Task::Restore(choice) }, args.consent)
+    perform(OfSession { session, task: SessionTask::Restore(choice) }, args.consent)
 }
 
 pub(crate) fn conflicts(args: ConflictArgs) -> Conflicts {
@@ -26,13 +26,13 @@ pub(crate) fn conflicts(args: ConflictArgs) -> Conflicts {
     }
 }
 
-pub(super) fn take_back(args: &TakeBackArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn take_back(args: &TakeBackArgs, place: &SessionContext) -> Result<u8, Failure> {
     let (session, undo) = restored(args.id.as_deref(), place)?;
-    perform(OfSession { session, task: Task::TakeBack(undo) }, args.consent)
+    perform(OfSession { session, task: SessionTask::TakeBack(undo) }, args.consent)
 }
 
 /// Session whose restore is undone, and the id of that restore if it was given (SESSION.NUMBER).
-fn restored(id: Option<&str>, place: &Place) -> Result<(RollbackSession, Option<String>), Failure> {
+fn restored(id: Option<&str>, place: &SessionContext) -> Result<(RollbackSession, Option<String>), Failure> {
     let catalogue = &place.catalogue;
     let Some(id) = id else { return Ok((catalogue.open(catalogue.last_restored()?)?, None)) };
     let found = catalogue.find(id);

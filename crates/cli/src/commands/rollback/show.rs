@@ -8,22 +8,26 @@ use std::io::{self, IsTerminal};
 use nono::rollback::{RollbackError, RollbackSession};
 use nono::snapshot::SnapshotId;
 
-use super::Place;
-use super::which::{Choice, choose};
+use super::SessionContext;
+use super::session_choice::{SessionChoice, choose};
 use crate::args::{LookArgs, ShowArgs};
-use crate::commands::differences::{Page, until_read_enough};
+use crate::commands::diff_output::{Page, until_read_enough};
 use crate::failure::Failure;
 use crate::message;
 use crate::pager::{Pager, canvas};
 
-pub(super) fn show(args: &ShowArgs, place: &Place) -> Result<u8, Failure> {
+pub(super) fn show(args: &ShowArgs, place: &SessionContext) -> Result<u8, Failure> {
     present(choose(&args.choice, place)?, &args.look, place)?;
     Ok(0)
 }
 
 /// Prints what the flags select; returns whether anything differs.
-pub(in crate::commands) fn present(choice: Choice, args: &LookArgs, place: &Place) -> Result<bool, Failure> {
-    let Choice { mut session, paths } = choice;
+pub(in crate::commands) fn present(
+    choice: SessionChoice,
+    args: &LookArgs,
+    place: &SessionContext,
+) -> Result<bool, Failure> {
+    let SessionChoice { mut session, paths } = choice;
     let (from, to) = range(args, &session)?;
     let mut set = session.changes(&from, &to)?;
     if !paths.is_empty() {

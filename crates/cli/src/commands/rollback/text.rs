@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
+use nono::json::counts;
 use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
-use nono::shapes::counts;
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 

@@ -1,7 +1,7 @@
 //! `nono rollback verify`: checks stored sessions against what was sealed when they ended.
 
 use nono::diagnostic::{escape, shown};
-use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, Status, Verified};
+use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, SessionVerified, Status};
 use serde_json::{Value, json};
 
 use super::text::some;
@@ -14,7 +14,7 @@ use crate::units::{bytes, grouped};
 /// Result of checking one session.
 struct Checked {
     id: String,
-    found: Verified,
+    found: SessionVerified,
 }
 
 pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
@@ -67,14 +67,16 @@ fn check(
             let verify = |session: &mut RollbackSession| session.verify_with(checks);
             attempt(&mut session, "checking", verify)?
         }
-        Err(_) if dir.symlink_metadata().is_err() => {
-            Worked { value: Ok(Verified { removed: true, ..Verified::default() }), signal: None }
-        }
+        Err(_) if dir.symlink_metadata().is_err() => Worked {
+            value: Ok(SessionVerified { removed: true, ..SessionVerified::default() }),
+            signal: None,
+        },
         Err(error) => Worked { value: Err(error), signal: None },
     };
-    let found = worked
-        .value
-        .unwrap_or_else(|error| Verified { problems: vec![error.to_string()], ..Verified::default() });
+    let found = worked.value.unwrap_or_else(|error| SessionVerified {
+        problems: vec![error.to_string()],
+        ..SessionVerified::default()
+    });
     Ok(Worked { value: Checked { id, found }, signal: worked.signal })
 }
 

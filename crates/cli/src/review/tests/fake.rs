@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nono::rollback::{
-    Body, ChangeSet, Done, FileDiff, Hunk, Item, ItemKind, Later, Line, LineKind, Plan, RestoreChoice,
+    Body, ChangeSet, Done, FileDiff, Hunk, Item, ItemKind, Later, LineKind, PatchLine, Plan, RestoreChoice,
     RollbackError, Segment, SnapshotInfo,
 };
 use nono::snapshot::diff::Version;
@@ -18,7 +18,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::review::app::{App, Worked};
 use crate::review::draw;
-use crate::review::source::Source;
+use crate::review::source::ReviewSource;
 
 pub(super) const ROOT: &str = "/home/me/project";
 
@@ -81,7 +81,7 @@ fn one_hunk(text: &str, next: &mut usize) -> Hunk {
     }
 }
 
-fn one_line(line: &str, next: &mut usize) -> Line {
+fn one_line(line: &str, next: &mut usize) -> PatchLine {
     let (sign, text) = line.split_at(1);
     let kind = match sign {
         " " => LineKind::Context,
@@ -93,7 +93,7 @@ fn one_line(line: &str, next: &mut usize) -> Line {
     *next += usize::from(kind != LineKind::Removed);
     let segment =
         |(index, text): (usize, &str)| Segment { text: text.as_bytes().to_vec(), differs: index % 2 == 1 };
-    Line {
+    PatchLine {
         kind,
         old_number: (kind != LineKind::Added).then_some(number),
         new_number: (kind != LineKind::Removed).then_some(number),
@@ -126,7 +126,7 @@ fn damaged(path: &Path) -> RollbackError {
     RollbackError::Damaged { path: path.to_owned(), what: "\x1b[2Jbits are missing".to_owned() }
 }
 
-impl Source for Fake {
+impl ReviewSource for Fake {
     fn id(&self) -> String {
         "20260101-120000-77".to_owned()
     }

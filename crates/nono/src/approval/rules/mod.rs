@@ -33,7 +33,7 @@ use nono_policy::{AccessMode, ProfileError, ResolvedPolicy};
 use thiserror::Error;
 
 use super::trusted::{self, Secrecy, TrustError};
-use super::{Answer, ApprovalBackend, ApprovalError, Question, Scope, Subject, Verdict, Waiting};
+use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Scope, Subject, Verdict, Waiting};
 use crate::glob::Pattern;
 
 const MAX_BYTES: u64 = 1 << 20;
@@ -70,20 +70,20 @@ impl PolicyFileError {
 
 /// Action of a rule. `Ask`: the next approver decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RuleAction {
     Allow(Scope),
     Deny,
     Ask,
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Action::Allow(Scope::Once) => "allow once",
-            Action::Allow(Scope::Directory) => "allow the directory",
-            Action::Allow(_) => "allow",
-            Action::Deny => "deny",
-            Action::Ask => "ask",
+            RuleAction::Allow(Scope::Once) => "allow once",
+            RuleAction::Allow(Scope::Directory) => "allow the directory",
+            RuleAction::Allow(_) => "allow",
+            RuleAction::Deny => "deny",
+            RuleAction::Ask => "ask",
         })
     }
 }
@@ -141,10 +141,10 @@ struct Expiry {
 
 /// One rule; `number` counts from 1.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ApprovalRule {
     pub number: usize,
     pub line: usize,
-    pub action: Action,
+    pub action: RuleAction,
     pub reason: Option<String>,
     path: Globs,
     access: Option<AccessMode>,
@@ -152,7 +152,7 @@ pub struct Rule {
     expires: Option<Expiry>,
 }
 
-impl Rule {
+impl ApprovalRule {
     /// The path pattern as written in the file.
     pub fn path(&self) -> &str {
         &self.path.text
@@ -174,8 +174,8 @@ impl Rule {
     fn is_about(&self, wanted: AccessMode) -> bool {
         let Some(access) = self.access else { return true };
         match self.action {
-            Action::Allow(_) => access.covers(wanted),
-            Action::Deny | Action::Ask => {
+            RuleAction::Allow(_) => access.covers(wanted),
+            RuleAction::Deny | RuleAction::Ask => {
                 access.reads() && wanted.reads() || access.writes() && wanted.writes()
             }
         }
@@ -197,23 +197,23 @@ pub struct Wanted<'a> {
 /// Decision of the rules on a request.
 #[derive(Debug)]
 pub struct Ruling<'a> {
-    pub action: Action,
+    pub action: RuleAction,
     /// The deciding rule; `None`: no rule matches, so the action is to ask.
-    pub rule: Option<&'a Rule>,
+    pub rule: Option<&'a ApprovalRule>,
     /// Rules before it that match but have expired.
-    pub expired: Vec<&'a Rule>,
+    pub expired: Vec<&'a ApprovalRule>,
     /// Rules before it that match for their program only. Used where the program is unknown.
-    pub depends: Vec<&'a Rule>,
+    pub depends: Vec<&'a ApprovalRule>,
     /// An earlier rule that decides otherwise for a path in the directory, so that a "directory" approval was reduced
     /// to the file alone.
-    pub narrowed_by: Option<&'a Rule>,
+    pub narrowed_by: Option<&'a ApprovalRule>,
 }
 
 /// A policy file, read and checked.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
-    rules: Vec<Rule>,
+    rules: Vec<ApprovalRule>,
 }
 
 impl PolicyFile {
@@ -232,18 +232,18 @@ impl PolicyFile {
         &self.path
     }
 
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[ApprovalRule] {
         &self.rules
     }
 
     /// Rules that have expired.
-    pub fn expired(&self) -> impl Iterator<Item = &Rule> {
+    pub fn expired(&self) -> impl Iterator<Item = &ApprovalRule> {
         let now = now();
         self.rules.iter().filter(move |rule| rule.is_over(now))
     }
 
     /// Name of a rule in reports.
-    pub fn name_of(&self, rule: &Rule) -> String {
+    pub fn name_of(&self, rule: &ApprovalRule) -> String {
         format!("policy:{}#{} (line {})", self.path.display(), rule.number, rule.line)
     }
 
@@ -261,7 +261,7 @@ impl PolicyFile {
 
     fn consult_at(&self, wanted: Wanted<'_>, now: u64) -> Ruling<'_> {
         let mut ruling = Ruling {
-            action: Action::Ask,
+            action: RuleAction::Ask,
             rule: None,
             expired: Vec::new(),
             depends: Vec::new(),
@@ -282,41 +282,47 @@ impl PolicyFile {
     }
 
     /// Decide by `rule`. A whole directory is opened only if no earlier rule denies or asks about a path in it.
-    fn settle<'a>(&'a self, ruling: Ruling<'a>, rule: &'a Rule, wanted: Wanted<'_>, now: u64) -> Ruling<'a> {
+    fn settle<'a>(
+        &'a self,
+        ruling: Ruling<'a>,
+        rule: &'a ApprovalRule,
+        wanted: Wanted<'_>,
+        now: u64,
+    ) -> Ruling<'a> {
         let mut ruling = Ruling { action: rule.action, rule: Some(rule), ..ruling };
-        if rule.action != Action::Allow(Scope::Directory) {
+        if rule.action != RuleAction::Allow(Scope::Directory) {
             return ruling;
         }
         // A pattern ending in /** also matches its own base; the directory around the base is not meant.
         let Some(dir) = wanted.folder.filter(|dir| rule.path.matches(dir)) else {
-            ruling.action = Action::Allow(Scope::Session);
+            ruling.action = RuleAction::Allow(Scope::Session);
             return ruling;
         };
         let before = self.rules.iter().take_while(|before| before.number < rule.number);
-        let mut closing = before.filter(|before| !matches!(before.action, Action::Allow(_)));
+        let mut closing = before.filter(|before| !matches!(before.action, RuleAction::Allow(_)));
         ruling.narrowed_by = closing.find(|before| {
             !before.is_over(now) && before.is_about(wanted.access) && before.path.reaches(dir)
         });
         if ruling.narrowed_by.is_some() {
-            ruling.action = Action::Allow(Scope::Session);
+            ruling.action = RuleAction::Allow(Scope::Session);
         }
         ruling
     }
 
     /// The answer to a question; `None` if the next approver has to be asked.
-    pub fn answer(&self, question: &Question) -> Option<Answer> {
+    pub fn answer(&self, question: &Question) -> Option<ApprovalAnswer> {
         let Subject::Access { path, access, folder, .. } = &question.subject else { return None };
         let program = Some(question.asker.program.as_path());
         let ruling = self.consult(Wanted { path, access: *access, folder: folder.as_deref(), program });
         let verdict = match ruling.action {
-            Action::Allow(scope) => Verdict::Allow(scope),
-            Action::Deny => Verdict::Deny,
-            Action::Ask => return None,
+            RuleAction::Allow(scope) => Verdict::Allow(scope),
+            RuleAction::Deny => Verdict::Deny,
+            RuleAction::Ask => return None,
         };
-        let over = |rule: &&Rule| format!("; #{} (line {}) has expired", rule.number, rule.line);
+        let over = |rule: &&ApprovalRule| format!("; #{} (line {}) has expired", rule.number, rule.line);
         let over: String = ruling.expired.iter().map(over).collect::<Vec<_>>().concat();
         let by = format!("{}{over}", self.name_of(ruling.rule?));
-        Some(Answer::new(verdict, by))
+        Some(ApprovalAnswer::new(verdict, by))
     }
 }
 
@@ -347,11 +353,11 @@ impl ApprovalBackend for Chain {
         self.next.begin(session);
     }
 
-    fn at_once(&self, question: &Question) -> Option<Answer> {
+    fn at_once(&self, question: &Question) -> Option<ApprovalAnswer> {
         self.file.answer(question).or_else(|| self.next.at_once(question))
     }
 
-    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
+    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         match self.file.answer(question) {
             Some(answer) => Ok(answer),
             None => self.next.decide(question, waiting),

@@ -10,7 +10,7 @@ use nono_policy::profile::read_listed;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Action, Expiry, Globs, PolicyFileError, ProgramGlob, Rule, moment};
+use super::{ApprovalRule, Expiry, Globs, PolicyFileError, ProgramGlob, RuleAction, moment};
 use crate::approval::Scope;
 use crate::glob::{self, Pattern};
 
@@ -56,7 +56,11 @@ enum ScopeText {
     Directory,
 }
 
-pub(super) fn parse(text: &str, file: &Path, home: Option<&Path>) -> Result<Vec<Rule>, PolicyFileError> {
+pub(super) fn parse(
+    text: &str,
+    file: &Path,
+    home: Option<&Path>,
+) -> Result<Vec<ApprovalRule>, PolicyFileError> {
     let (value, places) = read_listed::<FileText>(text, file, "the file", "rules")?;
     let rules = value.rules.into_iter().zip(places).enumerate();
     rules.map(|(index, (text, at))| Reading { text: &text, at, home }.rule(index + 1)).collect()
@@ -70,17 +74,17 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn rule(&self, number: usize) -> Result<Rule, PolicyFileError> {
+    fn rule(&self, number: usize) -> Result<ApprovalRule, PolicyFileError> {
         let text = self.text;
         let action = match text.action {
-            ActionText::Allow => Action::Allow(self.scope()?),
-            ActionText::Deny => Action::Deny,
-            ActionText::Ask => Action::Ask,
+            ActionText::Allow => RuleAction::Allow(self.scope()?),
+            ActionText::Deny => RuleAction::Deny,
+            ActionText::Ask => RuleAction::Ask,
         };
-        if text.scope.is_some() && !matches!(action, Action::Allow(_)) {
+        if text.scope.is_some() && !matches!(action, RuleAction::Allow(_)) {
             return Err(self.wrong("scope", "only \"allow\" has a scope; a denial holds for the session"));
         }
-        Ok(Rule {
+        Ok(ApprovalRule {
             number,
             line: self.at.line,
             path: self.globs("path", &text.path)?,

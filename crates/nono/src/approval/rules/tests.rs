@@ -20,12 +20,12 @@ fn wanted(path: &str, access: AccessMode) -> Wanted<'_> {
 }
 
 /// Action, and the number of the deciding rule.
-fn said(file: &PolicyFile, path: &str, access: AccessMode) -> (Action, Option<usize>) {
+fn said(file: &PolicyFile, path: &str, access: AccessMode) -> (RuleAction, Option<usize>) {
     let ruling = file.consult_at(wanted(path, access), 1_800_000_000);
     (ruling.action, ruling.rule.map(|rule| rule.number))
 }
 
-const SESSION: Action = Action::Allow(Scope::Session);
+const SESSION: RuleAction = RuleAction::Allow(Scope::Session);
 
 #[test]
 fn the_first_rule_that_fits_answers() {
@@ -39,14 +39,14 @@ fn the_first_rule_that_fits_answers() {
     );
     let read = AccessMode::Read;
     assert_eq!(said(&file, "/home/me/data/x", read), (SESSION, Some(2)));
-    assert_eq!(said(&file, "/home/me/data/secret/x", read), (Action::Deny, Some(1)));
-    assert_eq!(said(&file, "/home/me/data/secret", read), (Action::Deny, Some(1)));
+    assert_eq!(said(&file, "/home/me/data/secret/x", read), (RuleAction::Deny, Some(1)));
+    assert_eq!(said(&file, "/home/me/data/secret", read), (RuleAction::Deny, Some(1)));
     assert_eq!(said(&file, "/home/me/data/secrets", read), (SESSION, Some(2)));
-    assert_eq!(said(&file, "/home/me/other", read), (Action::Ask, None));
+    assert_eq!(said(&file, "/home/me/other", read), (RuleAction::Ask, None));
     assert_eq!(said(&file, "/srv/b/c", AccessMode::ReadWrite), (SESSION, Some(4)));
-    assert_eq!(said(&file, "/srv/c/c", read), (Action::Ask, None));
-    assert_eq!(said(&file, "/home/you/data/x", read), (Action::Ask, None));
-    let once = Action::Allow(Scope::Once);
+    assert_eq!(said(&file, "/srv/c/c", read), (RuleAction::Ask, None));
+    assert_eq!(said(&file, "/home/you/data/x", read), (RuleAction::Ask, None));
+    let once = RuleAction::Allow(Scope::Once);
     assert_eq!(said(&file, "/home/me/data/x.log", AccessMode::Write), (once, Some(3)));
 }
 
@@ -54,12 +54,12 @@ fn the_first_rule_that_fits_answers() {
 fn a_yes_covers_all_that_is_asked_and_a_no_any_of_it() {
     let allow = file(&one(r#""path": "/d/**", "access": "read", "action": "allow""#));
     assert_eq!(said(&allow, "/d/x", AccessMode::Read).0, SESSION);
-    assert_eq!(said(&allow, "/d/x", AccessMode::Write).0, Action::Ask);
-    assert_eq!(said(&allow, "/d/x", AccessMode::ReadWrite).0, Action::Ask);
+    assert_eq!(said(&allow, "/d/x", AccessMode::Write).0, RuleAction::Ask);
+    assert_eq!(said(&allow, "/d/x", AccessMode::ReadWrite).0, RuleAction::Ask);
     let deny = file(&one(r#""path": "/d/**", "access": "write", "action": "deny""#));
-    assert_eq!(said(&deny, "/d/x", AccessMode::Read).0, Action::Ask);
-    assert_eq!(said(&deny, "/d/x", AccessMode::Write).0, Action::Deny);
-    assert_eq!(said(&deny, "/d/x", AccessMode::ReadWrite).0, Action::Deny);
+    assert_eq!(said(&deny, "/d/x", AccessMode::Read).0, RuleAction::Ask);
+    assert_eq!(said(&deny, "/d/x", AccessMode::Write).0, RuleAction::Deny);
+    assert_eq!(said(&deny, "/d/x", AccessMode::ReadWrite).0, RuleAction::Deny);
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn a_program_is_matched_by_path_or_by_name() {
         let wanted = Wanted { program: Some(Path::new(asker)), ..wanted("/d/x", AccessMode::Read) };
         file.consult_at(wanted, 0).action
     };
-    let once = Action::Allow(Scope::Once);
+    let once = RuleAction::Allow(Scope::Once);
     assert_eq!(by("rg", "/usr/bin/rg"), once);
     assert_eq!(by("r*", "rg"), once);
     assert_eq!(by("/usr/bin/*", "/usr/bin/rg"), once);
     assert_eq!(by("~/bin/rg", "/home/me/bin/rg"), once);
-    assert_eq!(by("rg", "/usr/bin/rgx"), Action::Ask);
-    assert_eq!(by("/usr/bin/rg", "/tmp/rg"), Action::Ask);
-    assert_eq!(by("/usr/bin/rg", "usr/bin/rg"), Action::Ask, "a name is no path");
-    assert_eq!(by("rg", ""), Action::Ask);
+    assert_eq!(by("rg", "/usr/bin/rgx"), RuleAction::Ask);
+    assert_eq!(by("/usr/bin/rg", "/tmp/rg"), RuleAction::Ask);
+    assert_eq!(by("/usr/bin/rg", "usr/bin/rg"), RuleAction::Ask, "a name is no path");
+    assert_eq!(by("rg", ""), RuleAction::Ask);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn who_asks_may_be_unknown() {
         ]}"#,
     );
     let ruling = file.consult_at(Wanted { program: None, ..wanted("/d/x", AccessMode::Read) }, 0);
-    assert_eq!(ruling.action, Action::Deny);
+    assert_eq!(ruling.action, RuleAction::Deny);
     assert_eq!(ruling.depends.iter().map(|rule| rule.number).collect::<Vec<_>>(), [1]);
 }
 
@@ -102,7 +102,7 @@ fn an_expired_rule_is_passed_over_and_named() {
         ]}"#,
     );
     let ruling = file.consult(wanted("/d/x", AccessMode::Read));
-    assert_eq!((ruling.action, ruling.expired.len()), (Action::Deny, 1));
+    assert_eq!((ruling.action, ruling.expired.len()), (RuleAction::Deny, 1));
     assert_eq!(file.consult_at(wanted("/d/x", AccessMode::Read), 1_500_000_000).action, SESSION);
     let question = Question {
         id: 1,
@@ -131,7 +131,7 @@ fn a_directory_is_opened_whole_only_if_nothing_in_it_is_closed() {
             {"path": "/d/**", "action": "allow", "scope": "directory"}
         ]}"#,
     );
-    let directory = Action::Allow(Scope::Directory);
+    let directory = RuleAction::Allow(Scope::Directory);
     assert_eq!(said(&file, "/d/b/x", AccessMode::Read).0, directory);
     assert_eq!(said(&file, "/d/e/x", AccessMode::Read).0, directory, "what expired closes nothing");
     assert_eq!(said(&file, "/d/a/x", AccessMode::Read).0, SESSION);

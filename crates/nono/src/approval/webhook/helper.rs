@@ -15,7 +15,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::message::{SIGNATURE, TIMESTAMP};
-use super::wire::{FRAMES, MAX_ANSWER, Post, Reply, Said, Setup};
+use super::wire::{FRAMES, MAX_ANSWER, Post, Said, Setup, WebhookResponse};
 use crate::helper::{Bundle, CertificatesError, ConfineError, confine};
 
 const MAX_HEADERS: usize = 16 << 10;
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// Post on a new connection, so that leftover data of one exchange never counts for the next.
-    fn exchange(&self, post: &Post) -> Result<Reply, ureq::Error> {
+    fn exchange(&self, post: &Post) -> Result<WebhookResponse, ureq::Error> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -154,7 +154,7 @@ impl Client {
         let body = response.body_mut().with_config().limit(MAX_ANSWER as u64).read_to_vec()?;
         let body = String::from_utf8(body)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the answer is not UTF-8 text"))?;
-        Ok(Reply { status, content_type, timestamp, signature, body })
+        Ok(WebhookResponse { status, content_type, timestamp, signature, body })
     }
 }
 

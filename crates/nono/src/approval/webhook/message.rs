@@ -10,7 +10,7 @@ use nono_policy::AccessMode;
 use ring::hmac;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::wire::Reply;
+use super::wire::WebhookResponse;
 use crate::approval::{Object, Question, Scope, Subject, Verdict};
 use crate::helper::hex;
 
@@ -71,7 +71,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// The body of a question.
 #[derive(Debug, Serialize)]
-pub(super) struct Asked<'a> {
+pub(super) struct QuestionBody<'a> {
     version: u32,
     session: &'a str,
     id: u64,
@@ -118,8 +118,13 @@ impl Serialize for ShownPath<'_> {
     }
 }
 
-impl<'a> Asked<'a> {
-    pub(super) fn new(question: &'a Question, session: &'a str, nonce: &'a str, time: &'a str) -> Asked<'a> {
+impl<'a> QuestionBody<'a> {
+    pub(super) fn new(
+        question: &'a Question,
+        session: &'a str,
+        nonce: &'a str,
+        time: &'a str,
+    ) -> QuestionBody<'a> {
         let subject = match &question.subject {
             Subject::Access { path, access, object, folder, .. } => AskedSubject::Access {
                 path: ShownPath(path),
@@ -142,7 +147,7 @@ impl<'a> Asked<'a> {
             }
             Subject::OpenUrl { url } => AskedSubject::OpenUrl { url },
         };
-        Asked {
+        QuestionBody {
             version: VERSION,
             session,
             id: question.id,
@@ -170,7 +175,7 @@ struct Answered {
     id: u64,
     nonce: String,
     decision: Decision,
-    scope: Option<Reach>,
+    scope: Option<OfferedScope>,
     by: Option<String>,
 }
 
@@ -184,7 +189,7 @@ enum Decision {
 /// Scopes that a service can grant; only the user at the terminal can save a grant to a profile.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Reach {
+enum OfferedScope {
     Once,
     Session,
     Directory,
@@ -192,7 +197,7 @@ enum Reach {
 
 /// The verdict of a reply and the name of the decider; or the reason why the reply is invalid.
 pub(super) fn understand(
-    reply: &Reply,
+    reply: &WebhookResponse,
     secret: &Secret,
     id: u64,
     nonce: &str,
@@ -223,12 +228,12 @@ pub(super) fn understand(
     Ok((verdict(&answered.decision, answered.scope.as_ref()), by))
 }
 
-fn verdict(decision: &Decision, scope: Option<&Reach>) -> Verdict {
+fn verdict(decision: &Decision, scope: Option<&OfferedScope>) -> Verdict {
     match (decision, scope) {
         (Decision::Deny, _) => Verdict::Deny,
-        (Decision::Allow, None | Some(Reach::Once)) => Verdict::Allow(Scope::Once),
-        (Decision::Allow, Some(Reach::Session)) => Verdict::Allow(Scope::Session),
-        (Decision::Allow, Some(Reach::Directory)) => Verdict::Allow(Scope::Directory),
+        (Decision::Allow, None | Some(OfferedScope::Once)) => Verdict::Allow(Scope::Once),
+        (Decision::Allow, Some(OfferedScope::Session)) => Verdict::Allow(Scope::Session),
+        (Decision::Allow, Some(OfferedScope::Directory)) => Verdict::Allow(Scope::Directory),
     }
 }
 
@@ -242,8 +247,8 @@ mod tests {
         Secret::new("0123456789abcdef\n").unwrap()
     }
 
-    fn signed(body: &str) -> Reply {
-        Reply {
+    fn signed(body: &str) -> WebhookResponse {
+        WebhookResponse {
             status: 200,
             content_type: Some("application/json; charset=utf-8".to_owned()),
             timestamp: Some("1".to_owned()),
@@ -276,17 +281,17 @@ mod tests {
         assert!(understand(&signed(&right), &secret(), 7, NONCE).is_ok());
         let other = Secret::new("fedcba9876543210").unwrap();
         let replies = [
-            Reply { status: 201, ..signed(&right) },
-            Reply { status: 302, ..signed(&right) },
-            Reply { content_type: None, ..signed(&right) },
-            Reply { content_type: Some("text/html".to_owned()), ..signed(&right) },
-            Reply { signature: None, ..signed(&right) },
-            Reply { timestamp: None, ..signed(&right) },
-            Reply { timestamp: Some("2".to_owned()), ..signed(&right) },
-            Reply { signature: Some("v1=".to_owned()), ..signed(&right) },
-            Reply { signature: Some("v1=zz".to_owned()), ..signed(&right) },
-            Reply { signature: Some(other.sign("1", &right)), ..signed(&right) },
-            Reply { body: right.replace("allow", "allow "), ..signed(&right) },
+            WebhookResponse { status: 201, ..signed(&right) },
+            WebhookResponse { status: 302, ..signed(&right) },
+            WebhookResponse { content_type: None, ..signed(&right) },
+            WebhookResponse { content_type: Some("text/html".to_owned()), ..signed(&right) },
+            WebhookResponse { signature: None, ..signed(&right) },
+            WebhookResponse { timestamp: None, ..signed(&right) },
+            WebhookResponse { timestamp: Some("2".to_owned()), ..signed(&right) },
+            WebhookResponse { signature: Some("v1=".to_owned()), ..signed(&right) },
+            WebhookResponse { signature: Some("v1=zz".to_owned()), ..signed(&right) },
+            WebhookResponse { signature: Some(other.sign("1", &right)), ..signed(&right) },
+            WebhookResponse { body: right.replace("allow", "allow "), ..signed(&right) },
             signed(&right.replace("allow", "yes")),
             signed(&right.replace('7', "8")),
             signed(&right.replace("ff", "fe")),

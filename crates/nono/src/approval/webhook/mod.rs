@@ -18,13 +18,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use ureq::http::Uri;
 
-use super::{Answer, ApprovalBackend, ApprovalError, Question, Waiting};
+use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Waiting};
 use crate::helper::{Trouble, random_hex};
 pub use helper::{HelperError, serve};
 pub use message::Secret;
-use message::{Asked, understand};
+use message::{QuestionBody, understand};
 use process::Helper;
-use wire::{FilePath, Post, Reply, Said, Setup};
+use wire::{FilePath, Post, Said, Setup, WebhookResponse};
 
 /// Time limit for an answer, all attempts together.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -111,7 +111,12 @@ impl Webhook {
     }
 
     /// The service's reply, after as many attempts as there is time for.
-    fn ask(&self, body: &str, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<Reply, Trouble> {
+    fn ask(
+        &self,
+        body: &str,
+        deadline: Instant,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<WebhookResponse, Trouble> {
         let mut pause = PAUSE;
         for attempt in 1.. {
             let said = self.post(body, deadline, wanted)?;
@@ -164,13 +169,13 @@ impl ApprovalBackend for Webhook {
         let _ = self.session.set(session.to_owned());
     }
 
-    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<Answer, ApprovalError> {
+    fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let deadline = Instant::now() + self.options.timeout;
         let nonce =
             random_hex::<16>().map_err(|error| self.failed(format!("cannot get random numbers: {error}")))?;
         let session = self.session.get().map_or("", String::as_str);
         let time = nono_snapshot::time::now_iso();
-        let body = serde_json::to_string(&Asked::new(question, session, &nonce, &time))
+        let body = serde_json::to_string(&QuestionBody::new(question, session, &nonce, &time))
             .map_err(|error| self.failed(error.to_string()))?;
         let reply =
             self.ask(&body, deadline, &|| waiting.still_wanted()).map_err(|trouble| match trouble {
@@ -184,12 +189,12 @@ impl ApprovalBackend for Webhook {
             return Err(self.failed(Trouble::Late.to_string()));
         }
         let by = by.map_or_else(|| self.name(), |by| format!("{} ({by})", self.name()));
-        Ok(Answer::new(verdict, by))
+        Ok(ApprovalAnswer::new(verdict, by))
     }
 }
 
 /// Whether the service, or a gateway before it, cannot take the question now.
-fn is_busy(reply: &Reply) -> bool {
+fn is_busy(reply: &WebhookResponse) -> bool {
     matches!(reply.status, 502..=504)
 }
 

@@ -42,14 +42,14 @@ pub(super) enum Said {
     /// The helper cannot start.
     Unable { why: String },
     /// The service's answer, unparsed.
-    Reply { sequence: u64, reply: Reply },
+    Reply { sequence: u64, reply: WebhookResponse },
     /// No answer. `connected`: the service may have seen the question.
     Nothing { sequence: u64, connected: bool, why: String },
 }
 
 /// An HTTP response, with the headers that matter.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Reply {
+pub(super) struct WebhookResponse {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) timestamp: Option<String>,

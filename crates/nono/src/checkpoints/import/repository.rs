@@ -12,7 +12,7 @@ use gix_object::tree::EntryKind;
 use gix_object::{CommitRef, Find, Kind, TreeRefIter};
 use gix_odb::Header;
 use gix_ref::file::ReferenceExt;
-use nono_snapshot::{ContentHash, Contents, Foreign, Piece};
+use nono_snapshot::{AdoptedPiece, ContentHash, Contents, Foreign};
 
 /// Git's original digest; the newer one is not used by the tool.
 const HASH: HashKind = HashKind::Sha1;
@@ -41,7 +41,7 @@ pub(super) struct Commit {
 }
 
 /// Last component of a ref's name, and its target.
-pub(super) type Found = (String, Result<ObjectId, String>);
+pub(super) type NamedRef = (String, Result<ObjectId, String>);
 
 /// Objects and refs of one repository.
 pub(super) struct Repository {
@@ -61,7 +61,7 @@ impl Repository {
     }
 
     /// Refs below this prefix.
-    pub(super) fn refs(&self, prefix: &str) -> Result<Vec<Found>, String> {
+    pub(super) fn refs(&self, prefix: &str) -> Result<Vec<NamedRef>, String> {
         let unreadable = |error: &dyn std::fmt::Display| format!("its refs cannot be read: {error}");
         let all = self.refs.iter().map_err(|error| unreadable(&error))?;
         let mut found = Vec::new();
@@ -248,22 +248,24 @@ impl<'a> Blobs<'a> {
         Ok(all)
     }
 
-    fn piece(&mut self, kind: EntryKind, id: ObjectId) -> Piece {
+    fn piece(&mut self, kind: EntryKind, id: ObjectId) -> AdoptedPiece {
         match kind {
             EntryKind::Link => match self.repository.object(&id, Kind::Blob) {
                 Ok(target) if target.len() < LONGEST && !target.is_empty() && !target.contains(&0) => {
-                    Piece::Link { target }
+                    AdoptedPiece::Link { target }
                 }
-                Ok(_) => Piece::LeftOut { is_dir: false, why: format!("{id} is not a symlink target") },
-                Err(why) => Piece::LeftOut { is_dir: false, why: format!("content {why}") },
+                Ok(_) => {
+                    AdoptedPiece::LeftOut { is_dir: false, why: format!("{id} is not a symlink target") }
+                }
+                Err(why) => AdoptedPiece::LeftOut { is_dir: false, why: format!("content {why}") },
             },
             EntryKind::Commit => {
                 let why = "a repository of its own, whose contents are kept elsewhere".to_owned();
-                Piece::LeftOut { is_dir: true, why }
+                AdoptedPiece::LeftOut { is_dir: true, why }
             }
             kind => {
                 let executable = kind == EntryKind::BlobExecutable;
-                Piece::File { executable, content: self.number(id) }
+                AdoptedPiece::File { executable, content: self.number(id) }
             }
         }
     }
@@ -285,5 +287,5 @@ impl Contents for Blobs<'_> {
 }
 
 fn left_out(path: Vec<u8>, is_dir: bool, why: String) -> Foreign {
-    Foreign { path, piece: Piece::LeftOut { is_dir, why } }
+    Foreign { path, piece: AdoptedPiece::LeftOut { is_dir, why } }
 }

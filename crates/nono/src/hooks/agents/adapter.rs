@@ -22,7 +22,7 @@ pub(in crate::hooks) struct Adapter {
     pub(in crate::hooks) documentation: String,
     pub(in crate::hooks) payloads: Evidence,
     /// Kind of each event, by the agent's name for it.
-    pub(super) events: BTreeMap<String, Kind>,
+    pub(super) events: BTreeMap<String, EventKind>,
     pub(super) fields: Fields,
     /// Beginnings of prompts that the agent sends itself to continue its turn. An empty one stands for an empty prompt.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(in crate::hooks) struct Adapter {
     /// Place of the files that a tool actually wrote.
     pub(super) written: Option<String>,
     pub(super) tools: Tools,
-    pub(super) answer: Answer,
+    pub(super) answer: AnswerFormat,
     pub(in crate::hooks) install: Install,
 }
 
@@ -50,7 +50,7 @@ pub(in crate::hooks) enum Evidence {
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     SessionStart,
     Prompt,
     BeforeTool,
@@ -105,18 +105,18 @@ pub(super) struct Tools {
 /// Format of the answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct AnswerFormat {
     /// Answer without content.
     #[serde(default = "nothing")]
     pub(super) nothing: String,
     /// Text for the model.
-    pub(super) context: Option<Slot>,
+    pub(super) context: Option<TextField>,
     /// Text for the user. Without this slot the model is asked to pass it on.
-    pub(super) message: Option<Slot>,
+    pub(super) message: Option<TextField>,
     /// Text for the user, instead of the model's answer to a prompt.
-    pub(super) instead: Option<Slot>,
+    pub(super) instead: Option<TextField>,
     /// Before a tool: makes the agent ask its user or, if it cannot, refuses the call.
-    pub(super) ask: Option<Slot>,
+    pub(super) ask: Option<TextField>,
 }
 
 fn nothing() -> String {
@@ -126,14 +126,14 @@ fn nothing() -> String {
 /// Place for a text in an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Slot {
+pub(super) struct TextField {
     /// Events to which the slot is limited.
     pub(super) events: Option<Vec<String>>,
     /// Template with `$text` and `$event`. A plain string is the whole answer.
     pub(super) value: Value,
 }
 
-impl Slot {
+impl TextField {
     /// Whether the slot exists at this event.
     pub(super) fn is_at(&self, event: &str) -> bool {
         self.events.as_ref().is_none_or(|events| events.iter().any(|known| known == event))
@@ -171,7 +171,7 @@ pub(in crate::hooks) struct Install {
 #[serde(deny_unknown_fields)]
 pub(in crate::hooks) struct HooksFile {
     pub(in crate::hooks) file: String,
-    pub(in crate::hooks) format: Format,
+    pub(in crate::hooks) format: HookFormat,
     /// Whether the agent refuses comments.
     #[serde(default)]
     pub(in crate::hooks) strict: bool,
@@ -189,7 +189,7 @@ pub(in crate::hooks) struct HooksFile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::hooks) enum Format {
+pub(in crate::hooks) enum HookFormat {
     /// `{"hooks": {EVENT: [{"hooks": [HOOK]}]}}`
     Groups,
     /// `{"hooks": {EVENT: [HOOK]}}`
@@ -275,8 +275,8 @@ mod tests {
             for event in install.hooks.iter().flat_map(|hooks| &hooks.events) {
                 assert!(adapter.events.contains_key(event), "{path:?}: {event}");
             }
-            let kinds: Vec<Kind> = adapter.events.values().copied().collect();
-            assert!(kinds.contains(&Kind::BeforeTool) && kinds.contains(&Kind::Prompt), "{path:?}");
+            let kinds: Vec<EventKind> = adapter.events.values().copied().collect();
+            assert!(kinds.contains(&EventKind::BeforeTool) && kinds.contains(&EventKind::Prompt), "{path:?}");
             for tool in adapter.tools.reads.keys() {
                 let tools = &adapter.tools;
                 assert!(

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::trigger::{Call, patch};
+use nono_checkpoint::trigger::{ToolCall, patch};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -108,23 +108,23 @@ pub(super) fn path_at(input: &Value, keys: &[String]) -> Option<PathBuf> {
 }
 
 /// Call that writes these paths. Without any it is the whole project: when in doubt, too much.
-pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> Call {
+pub(super) fn files(tool: &str, paths: impl IntoIterator<Item = PathBuf>) -> ToolCall {
     let mut paths: Vec<PathBuf> = paths.into_iter().take(PATHS).collect();
     if paths.is_empty() {
         paths.push(PathBuf::from("."));
     }
-    Call::Files { tool: tool.to_owned(), paths }
+    ToolCall::Files { tool: tool.to_owned(), paths }
 }
 
 /// Call that applies the patch under one of these keys.
-pub(super) fn patched(tool: &str, input: &Value, keys: &[String]) -> Call {
+pub(super) fn patched(tool: &str, input: &Value, keys: &[String]) -> ToolCall {
     let text = keys.iter().find_map(|key| input.get(key)?.as_str());
     let paths = text.map(patch::paths).unwrap_or_default();
     files(tool, paths.iter().filter_map(|text| path(text)))
 }
 
-pub(super) fn other(tool: &str) -> Call {
-    Call::Other { tool: tool.to_owned() }
+pub(super) fn other(tool: &str) -> ToolCall {
+    ToolCall::Other { tool: tool.to_owned() }
 }
 
 /// Shell command line under one of these keys; may be a list of arguments.

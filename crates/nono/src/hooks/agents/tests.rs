@@ -2,54 +2,54 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::trigger::Call;
+use nono_checkpoint::trigger::ToolCall;
 use serde_json::{Value, json};
 
-use super::super::{Event, OUTPUT, Reply, Told, quote};
+use super::super::{HookEvent, HookPayload, HookReply, OUTPUT, quote};
 use super::{Agent, answer, told};
 
-fn replay(agent: &str, fixture: &str) -> Vec<Told> {
+fn replay(agent: &str, fixture: &str) -> Vec<HookPayload> {
     let payloads: Vec<Value> = serde_json::from_str(fixture).unwrap();
     payloads.iter().map(|payload| told(agent, "", payload)).collect()
 }
 
 /// One line for each payload: the event and its details.
-fn lines(told: &[Told]) -> Vec<String> {
-    let call = |call: &Call| match call {
-        Call::Files { tool, paths } => {
+fn lines(told: &[HookPayload]) -> Vec<String> {
+    let call = |call: &ToolCall| match call {
+        ToolCall::Files { tool, paths } => {
             let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
             format!("{tool} writes {}", paths.join(" "))
         }
-        Call::Shell { tool, command } => format!("{tool} runs {command}"),
-        Call::Reads { tool, path } => match path {
+        ToolCall::Shell { tool, command } => format!("{tool} runs {command}"),
+        ToolCall::Reads { tool, path } => match path {
             Some(path) => format!("{tool} reads {}", path.display()),
             None => format!("{tool} reads"),
         },
-        Call::Other { tool } => format!("{tool} does something"),
+        ToolCall::Other { tool } => format!("{tool} does something"),
     };
-    let line = |told: &Told| match &told.event {
-        Event::BeforeTool { call: what } => format!("before {}", call(what)),
-        Event::AfterTool { call: what, failed, output } => {
+    let line = |told: &HookPayload| match &told.event {
+        HookEvent::BeforeTool { call: what } => format!("before {}", call(what)),
+        HookEvent::AfterTool { call: what, failed, output } => {
             format!("after {}: {failed:?} {:?}", call(what), output.lines().last().unwrap_or_default())
         }
-        Event::Prompt { .. } => "Prompt".to_owned(),
+        HookEvent::Prompt { .. } => "Prompt".to_owned(),
         event => format!("{event:?}"),
     };
     told.iter().map(line).collect()
 }
 
 /// Properties of every payload of a conversation with one turn.
-fn check_origins(told: &[Told], agent: &str, has_turn: bool) {
+fn check_origins(told: &[HookPayload], agent: &str, has_turn: bool) {
     let session = told[0].origin.session.clone().unwrap();
     let mut turns = Vec::new();
     for told in told {
         assert_eq!(told.origin.agent.as_deref(), Some(agent));
         assert_eq!(told.origin.session.as_ref(), Some(&session));
         assert!(told.cwd.as_deref().is_some_and(Path::is_absolute), "{told:?}");
-        if !matches!(told.event, Event::SessionStart) {
+        if !matches!(told.event, HookEvent::SessionStart) {
             turns.push(told.origin.turn.clone());
         }
-        if let Event::BeforeTool { call } | Event::AfterTool { call, .. } = &told.event {
+        if let HookEvent::BeforeTool { call } | HookEvent::AfterTool { call, .. } = &told.event {
             assert_eq!(told.origin.tool.as_deref(), Some(call.tool()));
             assert!(told.origin.call.is_some(), "{told:?}");
         }
@@ -58,7 +58,8 @@ fn check_origins(told: &[Told], agent: &str, has_turn: bool) {
     assert_eq!(turns.len(), 1, "one turn: {turns:?}");
     assert_eq!(turns[0].is_some(), has_turn);
     for pair in told.windows(2) {
-        if let (Event::BeforeTool { .. }, Event::AfterTool { .. }) = (&pair[0].event, &pair[1].event) {
+        if let (HookEvent::BeforeTool { .. }, HookEvent::AfterTool { .. }) = (&pair[0].event, &pair[1].event)
+        {
             assert_eq!(pair[0].origin.call, pair[1].origin.call, "the same call before and after");
         }
     }
@@ -120,7 +121,7 @@ fn gemini() {
     assert!(lines[9].starts_with("after run_shell_command runs rm b.txt: Some(false)"), "{}", lines[9]);
     assert!(lines[11].starts_with("after run_shell_command runs cat /nonexistent: Some(true)"));
     assert!(lines[13].starts_with("after replace writes /home/u/project/a.txt: Some(true)"));
-    let Event::AfterTool { output, .. } = &told[11].event else { panic!() };
+    let HookEvent::AfterTool { output, .. } = &told[11].event else { panic!() };
     assert!(output.contains("No such file or directory"));
 }
 
@@ -272,8 +273,8 @@ fn agents_that_were_only_read_about() {
         told("qwen", "", &json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": text}))
             .event
     };
-    assert_eq!(prompt("do it"), Event::Prompt { text: "do it".to_owned() });
-    assert_eq!(prompt(""), Event::Unknown, "it goes on after a tool");
+    assert_eq!(prompt("do it"), HookEvent::Prompt { text: "do it".to_owned() });
+    assert_eq!(prompt(""), HookEvent::Unknown, "it goes on after a tool");
     let qwen = json!({"session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "read_file",
         "tool_input": {"file_path": "/x"}, "tool_use_id": "c", "error": "EACCES"});
     assert_eq!(said("qwen", "", qwen), "after read_file reads /x: Some(true) \"EACCES\" |  | s - c");
@@ -333,11 +334,11 @@ fn nonsense_is_unknown() {
                 assert!(told.cwd.is_none(), "a relative one is none");
                 assert!(told.origin.tool.is_none_or(|tool| tool.len() <= 200));
             }
-            assert_eq!(answer(agent.name(), event, &Reply::default()), agent.adapter().answer.nothing);
+            assert_eq!(answer(agent.name(), event, &HookReply::default()), agent.adapter().answer.nothing);
         }
     }
-    assert_eq!(told("nobody", "PreToolUse", &json!({"session_id": "s"})), Told::default());
-    assert_eq!(answer("nobody", "PreToolUse", &Reply::message("m")), "{}");
+    assert_eq!(told("nobody", "PreToolUse", &json!({"session_id": "s"})), HookPayload::default());
+    assert_eq!(answer("nobody", "PreToolUse", &HookReply::message("m")), "{}");
 }
 
 #[test]
@@ -345,16 +346,16 @@ fn long_output_keeps_its_end() {
     let text = format!("{}é", "ü".repeat(OUTPUT));
     let payload =
         json!({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": {"stdout": text}});
-    let Event::AfterTool { output, .. } = told("claude-code", "", &payload).event else { panic!() };
+    let HookEvent::AfterTool { output, .. } = told("claude-code", "", &payload).event else { panic!() };
     assert!(output.len() <= OUTPUT && output.ends_with("üé"));
 }
 
 #[test]
 fn answers() {
-    let reply = Reply {
+    let reply = HookReply {
         context: Some("for the \"model\"".into()),
         message: Some("for you".into()),
-        ..Reply::default()
+        ..HookReply::default()
     };
     let says =
         |agent: &str, event: &str| -> Value { serde_json::from_str(&answer(agent, event, &reply)).unwrap() };

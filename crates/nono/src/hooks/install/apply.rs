@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use nono_sys::fs::Lock;
 
-use super::record::Record;
-use super::{Change, InstallError, Plan, Purpose};
+use super::record::InstallRecord;
+use super::{FileEdit, InstallError, InstallPlan, Purpose};
 
 /// Folder of the copies, in nono's folder.
 const BACKUPS: &str = "backups";
@@ -22,7 +22,7 @@ pub struct Applied {
 }
 
 /// Write the changes of the plan.
-pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
+pub fn apply(plan: &InstallPlan) -> Result<Applied, InstallError> {
     let mut applied = Applied::default();
     if plan.changes.is_empty() {
         return Ok(applied);
@@ -35,7 +35,7 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
     for change in &plan.changes {
         check(plan, change)?;
     }
-    let mut record = Record::load(&plan.state_dir)?;
+    let mut record = InstallRecord::load(&plan.state_dir)?;
     let stamp = stamp();
     let mut folders = Vec::new();
     for change in &plan.changes {
@@ -54,7 +54,7 @@ pub fn apply(plan: &Plan) -> Result<Applied, InstallError> {
 }
 
 /// Check that the file is still what the plan was made for, and at the same target.
-fn check(plan: &Plan, change: &Change) -> Result<(), InstallError> {
+fn check(plan: &InstallPlan, change: &FileEdit) -> Result<(), InstallError> {
     let reach = plan.reach.for_change(change);
     let is_there = change.purpose == Purpose::Config || reach.leads_to(&change.path)? == change.leads_to;
     if is_there && reach.read(&change.path)? == change.before {
@@ -65,11 +65,11 @@ fn check(plan: &Plan, change: &Change) -> Result<(), InstallError> {
 }
 
 fn put(
-    plan: &Plan,
-    change: &Change,
+    plan: &InstallPlan,
+    change: &FileEdit,
     after: &[u8],
     stamp: &str,
-    record: &mut Record,
+    record: &mut InstallRecord,
     applied: &mut Applied,
 ) -> Result<(), InstallError> {
     let path = &change.path;
@@ -91,10 +91,10 @@ fn put(
 
 /// Delete a file; returns the folders that were created for it.
 fn delete(
-    plan: &Plan,
-    change: &Change,
+    plan: &InstallPlan,
+    change: &FileEdit,
     stamp: &str,
-    record: &mut Record,
+    record: &mut InstallRecord,
     applied: &mut Applied,
 ) -> Result<Vec<PathBuf>, InstallError> {
     let path = &change.path;
@@ -108,7 +108,7 @@ fn delete(
 }
 
 /// Whether an install created the file and it was not changed since: nothing is lost with it.
-fn is_only_ours(plan: &Plan, change: &Change, record: &Record) -> bool {
+fn is_only_ours(plan: &InstallPlan, change: &FileEdit, record: &InstallRecord) -> bool {
     let now = change.before.as_deref().unwrap_or_default();
     matches!(record.original(&change.path, plan.agent, now), Some(Ok(None)))
 }
@@ -121,7 +121,7 @@ fn stamp() -> String {
 }
 
 /// Copy the planned content to nono's own folder, under an unused name.
-fn back_up(plan: &Plan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
+fn back_up(plan: &InstallPlan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
     let folder = plan.state_dir.join(BACKUPS);
     crate::state_dir::ensure(&folder)?;
     for attempt in 1..1000 {

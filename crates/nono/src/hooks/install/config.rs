@@ -5,7 +5,7 @@ use std::path::Path;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::jsonc::position;
-use super::{Change, InstallError, Purpose, read, text};
+use super::{FileEdit, InstallError, Purpose, read, text};
 
 fn parse(path: &Path, text: &str) -> Result<DocumentMut, InstallError> {
     text.parse().map_err(|error: toml_edit::TomlError| {
@@ -15,7 +15,7 @@ fn parse(path: &Path, text: &str) -> Result<DocumentMut, InstallError> {
 }
 
 /// Change that enables checkpoints; None if they are enabled.
-pub(super) fn enable(state_dir: &Path) -> Result<Option<Change>, InstallError> {
+pub(super) fn enable(state_dir: &Path) -> Result<Option<FileEdit>, InstallError> {
     let path = state_dir.join("config.toml");
     let before = read(&path)?;
     let old = text(&path, before.as_deref())?;
@@ -40,7 +40,7 @@ pub(super) fn enable(state_dir: &Path) -> Result<Option<Change>, InstallError> {
         }
     }
     let after = Some(document.to_string().into_bytes());
-    Ok(Some(Change { path, leads_to: None, purpose: Purpose::Config, before, after }))
+    Ok(Some(FileEdit { path, leads_to: None, purpose: Purpose::Config, before, after }))
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use super::super::agents::Agent;
-use super::super::agents::adapter::{Format, HooksFile, Off};
+use super::super::agents::adapter::{HookFormat, HooksFile, Off};
 use super::super::quote;
+use super::confinement::PathConfinement;
 use super::json_hooks::{self, Hook};
-use super::reach::Reach;
-use super::{InstallError, Places, Purpose, Request, Scope, templates};
+use super::{InstallError, InstallRequest, Places, Purpose, Scope, templates};
 
 /// A file, and nono's part in it.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct HookFile {
     pub(super) path: PathBuf,
     pub(super) purpose: Purpose,
-    pub(super) content: Content,
+    pub(super) content: HookFileContent,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum HookFileContent {
     Json(Vec<Hook>),
     Yaml(Vec<Hook>),
     /// Section between two marks.
@@ -43,7 +43,7 @@ fn hooks(agent: Agent, file: &'static HooksFile, nono: &str) -> Vec<Hook> {
 }
 
 /// Argument list that runs nono. `env` sets the variable even where no shell reads the line.
-fn command(request: &Request) -> Result<Vec<String>, InstallError> {
+fn command(request: &InstallRequest) -> Result<Vec<String>, InstallError> {
     let utf8 = |path: &Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| InstallError::Name { path: path.to_owned() })
     };
@@ -78,7 +78,7 @@ pub fn variables() -> Vec<&'static str> {
     installs.flat_map(|install| install.moved_by.keys().map(String::as_str)).collect()
 }
 
-pub(super) fn targets(request: &Request) -> Result<Vec<Target>, InstallError> {
+pub(super) fn targets(request: &InstallRequest) -> Result<Vec<HookFile>, InstallError> {
     let agent = request.agent;
     let install = &agent.adapter().install;
     let Some(file) = &install.hooks else {
@@ -99,31 +99,31 @@ pub(super) fn targets(request: &Request) -> Result<Vec<Target>, InstallError> {
     let nono = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let hooks = hooks(agent, file, &nono);
     let content = match file.format {
-        Format::Groups | Format::Entries => Content::Json(hooks),
-        Format::Yaml => Content::Yaml(hooks),
-        Format::Plugin => Content::Own(templates::plugin(agent, &words)),
+        HookFormat::Groups | HookFormat::Entries => HookFileContent::Json(hooks),
+        HookFormat::Yaml => HookFileContent::Yaml(hooks),
+        HookFormat::Plugin => HookFileContent::Own(templates::plugin(agent, &words)),
     };
-    let target = |path: PathBuf, purpose, content| Target { path, purpose, content };
+    let target = |path: PathBuf, purpose, content| HookFile { path, purpose, content };
     let mut targets = vec![target(folder.join(&file.file), Purpose::Hooks, content)];
     if let Some(command) = &install.command {
         let text = templates::command(agent, command, &nono);
-        targets.push(target(folder.join(&command.file), Purpose::Command, Content::Own(text)));
+        targets.push(target(folder.join(&command.file), Purpose::Command, HookFileContent::Own(text)));
     }
     if let Some(manifest) = &install.manifest {
         let text = format!("{:#}\n", manifest.value);
-        targets.push(target(folder.join(&manifest.file), Purpose::Hooks, Content::Own(text)));
+        targets.push(target(folder.join(&manifest.file), Purpose::Hooks, HookFileContent::Own(text)));
     }
     if let Some(name) = &install.instructions {
         let text = templates::instructions(install.command.as_ref());
-        targets.push(target(beside.join(name), Purpose::Instructions, Content::Section(text)));
+        targets.push(target(beside.join(name), Purpose::Instructions, HookFileContent::Section(text)));
     }
     Ok(targets)
 }
 
 /// Notes for the user: settings that disable the hooks, and confirmations that the agent asks for.
-pub(super) fn notes(request: &Request) -> Result<Vec<String>, InstallError> {
+pub(super) fn notes(request: &InstallRequest) -> Result<Vec<String>, InstallError> {
     let folders = folders(request.agent, &request.scope, &request.places);
-    let reach = Reach::of(&request.scope)?;
+    let reach = PathConfinement::of(&request.scope)?;
     let off = folders.map(|(folder, _)| switched_off(request.agent, &folder, &reach)).transpose()?.flatten();
     Ok(off.into_iter().chain(request.agent.adapter().install.notes.iter().cloned()).collect())
 }
@@ -132,7 +132,7 @@ pub(super) fn notes(request: &Request) -> Result<Vec<String>, InstallError> {
 pub(super) fn switched_off(
     agent: Agent,
     folder: &Path,
-    reach: &Reach,
+    reach: &PathConfinement,
 ) -> Result<Option<String>, InstallError> {
     for Off { file, key, value } in &agent.adapter().install.off {
         let file = folder.join(file);

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::super::agents::Agent;
-use super::super::agents::adapter::{Format, HooksFile};
+use super::super::agents::adapter::{HookFormat, HooksFile};
 use super::InstallError;
-use super::jsonc::{self, Commas, Kind, Layout, Node, Wrong};
+use super::jsonc::{self, Commas, JsonKind, JsonNode, Layout, Wrong};
 
 /// One hook to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Hook {
             (key.clone(), value)
         };
         let hook: Value = entry.map(fill).collect();
-        if file.format == Format::Groups { json!({"hooks": [hook]}) } else { hook }
+        if file.format == HookFormat::Groups { json!({"hooks": [hook]}) } else { hook }
     }
 }
 
@@ -58,52 +58,52 @@ pub(super) fn signature_of(agent: &str, event: &str) -> String {
 
 /// Error in a file, with its position.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct HookFileProblem {
     line: usize,
     column: usize,
     what: String,
 }
 
-impl Problem {
+impl HookFileProblem {
     pub(super) fn at(self, path: &Path) -> InstallError {
-        let Problem { line, column, what } = self;
+        let HookFileProblem { line, column, what } = self;
         InstallError::Malformed { path: path.to_owned(), line, column, what }
     }
 
-    fn shape(text: &str, node: &Node, what: &'static str) -> Problem {
+    fn shape(text: &str, node: &JsonNode, what: &'static str) -> HookFileProblem {
         let (line, column) = jsonc::position(text, node.span.start);
-        Problem { line, column, what: what.to_owned() }
+        HookFileProblem { line, column, what: what.to_owned() }
     }
 
     /// Error of a parser that counts bytes and puts the position into its message.
-    fn strict(text: &str, error: &serde_json::Error) -> Problem {
+    fn strict(text: &str, error: &serde_json::Error) -> HookFileProblem {
         let before: usize =
             text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         let (line, column) = jsonc::position(text, before + error.column().saturating_sub(1));
         let said = error.to_string();
         let what = said.split(" at line ").next().unwrap_or_default();
-        Problem { line, column, what: format!("the agent does not read this as JSON: {what}") }
+        HookFileProblem { line, column, what: format!("the agent does not read this as JSON: {what}") }
     }
 }
 
-impl From<Wrong> for Problem {
-    fn from(Wrong { line, column, what }: Wrong) -> Problem {
-        Problem { line, column, what: what.to_owned() }
+impl From<Wrong> for HookFileProblem {
+    fn from(Wrong { line, column, what }: Wrong) -> HookFileProblem {
+        HookFileProblem { line, column, what: what.to_owned() }
     }
 }
 
 /// Check that the agent can read the file: otherwise no hook in it works.
-fn check(text: &str, agent: Agent) -> Result<(), Problem> {
+fn check(text: &str, agent: Agent) -> Result<(), HookFileProblem> {
     if shape(agent).is_some_and(|file| file.strict) {
         let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
-        return read.map(|_| ()).map_err(|error| Problem::strict(text, &error));
+        return read.map(|_| ()).map_err(|error| HookFileProblem::strict(text, &error));
     }
     // The agent strips comments; the rest is JSON.
     Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?)
 }
 
 /// A hook of nono's in a file: its event, and the indexes of its group and entry.
-struct Found {
+struct HookPosition {
     event: String,
     group: usize,
     entry: usize,
@@ -113,28 +113,30 @@ struct Found {
 }
 
 /// Parse the file, and check the shape of its hooks.
-fn read(text: &str) -> Result<Node, Problem> {
+fn read(text: &str) -> Result<JsonNode, HookFileProblem> {
     let root = jsonc::parse(text)?;
-    if !matches!(root.kind, Kind::Object(_)) {
-        return Err(Problem::shape(text, &root, "an object is expected"));
+    if !matches!(root.kind, JsonKind::Object(_)) {
+        return Err(HookFileProblem::shape(text, &root, "an object is expected"));
     }
     let Some(hooks) = root.get("hooks") else { return Ok(root) };
-    let Kind::Object(events) = &hooks.kind else {
-        return Err(Problem::shape(text, hooks, "`hooks` should be an object"));
+    let JsonKind::Object(events) = &hooks.kind else {
+        return Err(HookFileProblem::shape(text, hooks, "`hooks` should be an object"));
     };
     for (_, member) in events {
         // Other settings may be in there, too; only the lists that nono extends are checked.
         for group in member.value.elements() {
-            if group.get("hooks").is_some_and(|inner| !matches!(inner.kind, Kind::Array(_))) {
-                return Err(Problem::shape(text, group, "`hooks` of a group should be a list"));
+            if group.get("hooks").is_some_and(|inner| !matches!(inner.kind, JsonKind::Array(_))) {
+                return Err(HookFileProblem::shape(text, group, "`hooks` of a group should be a list"));
             }
         }
     }
     Ok(root)
 }
 
-fn found(root: &Node, agent: Agent) -> Vec<Found> {
-    let Some(Kind::Object(events)) = root.get("hooks").map(|hooks| &hooks.kind) else { return Vec::new() };
+fn found(root: &JsonNode, agent: Agent) -> Vec<HookPosition> {
+    let Some(JsonKind::Object(events)) = root.get("hooks").map(|hooks| &hooks.kind) else {
+        return Vec::new();
+    };
     let Some(file) = shape(agent) else { return Vec::new() };
     let key = command_key(file);
     let mut found = Vec::new();
@@ -142,14 +144,14 @@ fn found(root: &Node, agent: Agent) -> Vec<Found> {
         let signature = signature(agent, event);
         for (group, node) in member.value.elements().iter().enumerate() {
             let entries = match file.format {
-                Format::Groups => node.get("hooks").map(Node::elements).unwrap_or_default(),
+                HookFormat::Groups => node.get("hooks").map(JsonNode::elements).unwrap_or_default(),
                 _ => std::slice::from_ref(node),
             };
             for (entry, hook) in entries.iter().enumerate() {
-                let command = hook.get(key).and_then(Node::text).unwrap_or_default();
+                let command = hook.get(key).and_then(JsonNode::text).unwrap_or_default();
                 if command.ends_with(&signature) {
                     let (event, command) = (event.clone(), command.to_owned());
-                    found.push(Found { event, group, entry, command, is_alone: entries.len() == 1 });
+                    found.push(HookPosition { event, group, entry, command, is_alone: entries.len() == 1 });
                 }
             }
         }
@@ -158,7 +160,7 @@ fn found(root: &Node, agent: Agent) -> Vec<Found> {
 }
 
 /// Commands of nono's in a file, with their events.
-pub(super) fn commands(text: &str, agent: Agent) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn commands(text: &str, agent: Agent) -> Result<Vec<(String, String)>, HookFileProblem> {
     check(text, agent)?;
     let root = read(text)?;
     Ok(found(&root, agent).into_iter().map(|found| (found.event, found.command)).collect())
@@ -171,7 +173,7 @@ pub(super) fn flag(text: &str, path: &[&str]) -> Option<bool> {
     text[node.span.clone()].parse().ok()
 }
 
-pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String, Problem> {
+pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String, HookFileProblem> {
     check(text, agent)?;
     let mut text = text.to_owned();
     // Hooks that an earlier version added to an event that is not used any more.
@@ -192,7 +194,7 @@ pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String
 }
 
 /// Remove nono's hooks, even from a file that the agent does not read, if its structure is clear.
-pub(super) fn remove(text: &str, agent: Agent) -> Result<String, Problem> {
+pub(super) fn remove(text: &str, agent: Agent) -> Result<String, HookFileProblem> {
     let mut text = text.to_owned();
     while let Some(ours) = first(&text, agent, |_| true)? {
         text = without(&text, &ours)?;
@@ -200,12 +202,16 @@ pub(super) fn remove(text: &str, agent: Agent) -> Result<String, Problem> {
     Ok(text)
 }
 
-fn first(text: &str, agent: Agent, is_meant: impl Fn(&Found) -> bool) -> Result<Option<Found>, Problem> {
+fn first(
+    text: &str,
+    agent: Agent,
+    is_meant: impl Fn(&HookPosition) -> bool,
+) -> Result<Option<HookPosition>, HookFileProblem> {
     Ok(found(&read(text)?, agent).into_iter().find(is_meant))
 }
 
 /// Text with this hook exactly once, in the wanted form.
-fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<String, Problem> {
+fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<String, HookFileProblem> {
     loop {
         let root = read(&text)?;
         let layout = Layout::of(&text, &root);
@@ -215,8 +221,8 @@ fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<S
         let Some(groups) = hooks.get(hook.event) else {
             return Ok(jsonc::push(&text, hooks, Some(hook.event), &json!([wanted]), &layout));
         };
-        if !matches!(groups.kind, Kind::Array(_)) {
-            return Err(Problem::shape(&text, groups, "the hooks of an event should be a list"));
+        if !matches!(groups.kind, JsonKind::Array(_)) {
+            return Err(HookFileProblem::shape(&text, groups, "the hooks of an event should be a list"));
         }
         let mut ours = found(&root, agent).into_iter().filter(|found| found.event == hook.event);
         match (ours.next(), ours.next()) {
@@ -235,7 +241,7 @@ fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<S
 }
 
 /// Text without this hook, and without the containers it leaves empty.
-fn without(text: &str, ours: &Found) -> Result<String, Problem> {
+fn without(text: &str, ours: &HookPosition) -> Result<String, HookFileProblem> {
     let root = read(text)?;
     let Some((hooks, groups)) = root.get("hooks").and_then(|hooks| Some((hooks, hooks.get(&ours.event)?)))
     else {
@@ -250,23 +256,23 @@ fn without(text: &str, ours: &Found) -> Result<String, Problem> {
     if groups.elements().len() > 1 {
         return Ok(jsonc::remove(text, groups, ours.group));
     }
-    let index = |node: &Node, key: &str| match &node.kind {
-        Kind::Object(members) => members.iter().position(|(name, _)| name == key),
+    let index = |node: &JsonNode, key: &str| match &node.kind {
+        JsonKind::Object(members) => members.iter().position(|(name, _)| name == key),
         _ => None,
     };
-    let is_last = matches!(&hooks.kind, Kind::Object(events) if events.len() == 1);
+    let is_last = matches!(&hooks.kind, JsonKind::Object(events) if events.len() == 1);
     let (container, key) = if is_last { (&root, "hooks") } else { (hooks, ours.event.as_str()) };
     Ok(index(container, key).map_or_else(|| text.to_owned(), |at| jsonc::remove(text, container, at)))
 }
 
 /// Node as a value, without comments.
-fn value(text: &str, node: &Node) -> Value {
+fn value(text: &str, node: &JsonNode) -> Value {
     match &node.kind {
-        Kind::Object(members) => {
+        JsonKind::Object(members) => {
             members.iter().map(|(key, member)| (key.clone(), value(text, &member.value))).collect()
         }
-        Kind::Array(elements) => elements.iter().map(|node| value(text, node)).collect(),
-        Kind::Text(text) => json!(text),
-        Kind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap_or_default(),
+        JsonKind::Array(elements) => elements.iter().map(|node| value(text, node)).collect(),
+        JsonKind::Text(text) => json!(text),
+        JsonKind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap_or_default(),
     }
 }

@@ -9,15 +9,15 @@ use std::ops::Range;
 const DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct JsonNode {
     pub(super) span: Range<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: JsonKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JsonKind {
     Object(Vec<(String, Member)>),
-    Array(Vec<Node>),
+    Array(Vec<JsonNode>),
     Text(String),
     /// A number, `true`, `false` or `null`.
     Other,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 pub(super) struct Member {
     /// Span from the key to the end of the value.
     pub(super) span: Range<usize>,
-    pub(super) value: Node,
+    pub(super) value: JsonNode,
 }
 
 /// Error and its position: lines and columns from 1, columns in characters.
@@ -38,26 +38,26 @@ pub(super) struct Wrong {
     pub(super) what: &'static str,
 }
 
-impl Node {
+impl JsonNode {
     /// Member with this name, if this is an object that has one.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        let Kind::Object(members) = &self.kind else { return None };
+    pub(super) fn get(&self, key: &str) -> Option<&JsonNode> {
+        let JsonKind::Object(members) = &self.kind else { return None };
         members.iter().find(|(name, _)| name == key).map(|(_, member)| &member.value)
     }
 
     pub(super) fn text(&self) -> Option<&str> {
-        if let Kind::Text(text) = &self.kind { Some(text) } else { None }
+        if let JsonKind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
-    pub(super) fn elements(&self) -> &[Node] {
-        if let Kind::Array(elements) = &self.kind { elements } else { &[] }
+    pub(super) fn elements(&self) -> &[JsonNode] {
+        if let JsonKind::Array(elements) = &self.kind { elements } else { &[] }
     }
 
     /// Spans of its items, with their keys.
     fn items(&self) -> Vec<Range<usize>> {
         match &self.kind {
-            Kind::Object(members) => members.iter().map(|(_, member)| member.span.clone()).collect(),
-            Kind::Array(elements) => elements.iter().map(|node| node.span.clone()).collect(),
+            JsonKind::Object(members) => members.iter().map(|(_, member)| member.span.clone()).collect(),
+            JsonKind::Array(elements) => elements.iter().map(|node| node.span.clone()).collect(),
             _ => Vec::new(),
         }
     }
@@ -80,11 +80,11 @@ pub(super) enum Commas {
     AtEndToo,
 }
 
-pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
+pub(super) fn parse(text: &str) -> Result<JsonNode, Wrong> {
     parse_with(text, Commas::AtEndToo)
 }
 
-pub(super) fn parse_with(text: &str, commas: Commas) -> Result<Node, Wrong> {
+pub(super) fn parse_with(text: &str, commas: Commas) -> Result<JsonNode, Wrong> {
     let mut reader = Reader { text, at: 0, depth: 0, commas };
     let read = reader.document();
     read.map_err(|what| {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn document(&mut self) -> Result<Node, &'static str> {
+    fn document(&mut self) -> Result<JsonNode, &'static str> {
         self.space()?;
         let node = self.value()?;
         self.space()?;
@@ -132,19 +132,22 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self) -> Result<Node, &'static str> {
+    fn value(&mut self) -> Result<JsonNode, &'static str> {
         let start = self.at;
         let kind = match self.peek() {
             Some(b'{') => self.nested(Reader::object)?,
             Some(b'[') => self.nested(Reader::array)?,
-            Some(b'"') => Kind::Text(self.string()?),
+            Some(b'"') => JsonKind::Text(self.string()?),
             Some(_) => self.word()?,
             None => return Err("a value is missing"),
         };
-        Ok(Node { span: start..self.at, kind })
+        Ok(JsonNode { span: start..self.at, kind })
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Kind, &'static str>) -> Result<Kind, &'static str> {
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<JsonKind, &'static str>,
+    ) -> Result<JsonKind, &'static str> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err("too deeply nested");
@@ -155,7 +158,7 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    fn object(&mut self) -> Result<Kind, &'static str> {
+    fn object(&mut self) -> Result<JsonKind, &'static str> {
         let mut members: Vec<(String, Member)> = Vec::new();
         while self.more(b'}', members.is_empty())? {
             let start = self.at;
@@ -176,15 +179,15 @@ impl Reader<'_> {
             let value = self.value()?;
             members.push((key, Member { span: start..self.at, value }));
         }
-        Ok(Kind::Object(members))
+        Ok(JsonKind::Object(members))
     }
 
-    fn array(&mut self) -> Result<Kind, &'static str> {
+    fn array(&mut self) -> Result<JsonKind, &'static str> {
         let mut elements = Vec::new();
         while self.more(b']', elements.is_empty())? {
             elements.push(self.value()?);
         }
-        Ok(Kind::Array(elements))
+        Ok(JsonKind::Array(elements))
     }
 
     /// Whether another item follows; consumes the comma before it, or the end.
@@ -235,14 +238,14 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    fn word(&mut self) -> Result<Kind, &'static str> {
+    fn word(&mut self) -> Result<JsonKind, &'static str> {
         let rest = self.rest();
         let end =
             rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
         // Only numbers and the three literals are left.
         serde_json::from_str::<serde_json::Value>(&rest[..end]).map_err(|_| "no JSON value")?;
         self.at += end;
-        Ok(Kind::Other)
+        Ok(JsonKind::Other)
     }
 }
 
@@ -254,7 +257,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(text: &str, root: &Node) -> Layout {
+    pub(super) fn of(text: &str, root: &JsonNode) -> Layout {
         let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let unit = root.items().first().and_then(|item| indent_before(text, item.start));
         Layout { newline, unit: unit.filter(|unit| !unit.is_empty()).unwrap_or_else(|| "  ".to_owned()) }
@@ -294,7 +297,7 @@ fn pretty(value: &serde_json::Value, indent: &str, layout: &Layout) -> String {
 /// Append an item to an object (with a key) or an array.
 pub(super) fn push(
     text: &str,
-    container: &Node,
+    container: &JsonNode,
     key: Option<&str>,
     value: &serde_json::Value,
     layout: &Layout,
@@ -323,7 +326,7 @@ pub(super) fn push(
 }
 
 /// Replace a node by another value.
-pub(super) fn replace(text: &str, node: &Node, value: &serde_json::Value, layout: &Layout) -> String {
+pub(super) fn replace(text: &str, node: &JsonNode, value: &serde_json::Value, layout: &Layout) -> String {
     let indent = line_indent(text, node.span.start).to_owned();
     let value = if text[node.span.clone()].contains('\n') {
         pretty(value, &indent, layout)
@@ -334,7 +337,7 @@ pub(super) fn replace(text: &str, node: &Node, value: &serde_json::Value, layout
 }
 
 /// Remove the `index`th item, with its comma.
-pub(super) fn remove(text: &str, container: &Node, index: usize) -> String {
+pub(super) fn remove(text: &str, container: &JsonNode, index: usize) -> String {
     let items = container.items();
     let inner = container.span.start + 1..container.span.end - 1;
     let item = items[index].clone();

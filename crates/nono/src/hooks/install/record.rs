@@ -11,7 +11,7 @@ use super::{InstallError, read};
 use crate::helper::hex;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct InstallRecord {
     #[serde(default)]
     files: Vec<File>,
 }
@@ -48,19 +48,19 @@ fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-impl Record {
+impl InstallRecord {
     pub(super) fn path(state_dir: &Path) -> PathBuf {
         state_dir.join("hooks.json")
     }
 
-    pub(super) fn load(state_dir: &Path) -> Result<Record, InstallError> {
-        let path = Record::path(state_dir);
-        let Some(bytes) = read(&path)? else { return Ok(Record::default()) };
+    pub(super) fn load(state_dir: &Path) -> Result<InstallRecord, InstallError> {
+        let path = InstallRecord::path(state_dir);
+        let Some(bytes) = read(&path)? else { return Ok(InstallRecord::default()) };
         serde_json::from_slice(&bytes).map_err(|error| InstallError::Record { path, what: error.to_string() })
     }
 
     pub(super) fn save(&self, state_dir: &Path) -> Result<(), InstallError> {
-        let path = Record::path(state_dir);
+        let path = InstallRecord::path(state_dir);
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| InstallError::Record { path: path.clone(), what: error.to_string() })?;
         text.push(b'\n');

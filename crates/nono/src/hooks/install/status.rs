@@ -4,15 +4,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::agents::Agent;
-use super::files::{self, Content, Target};
-use super::reach::Reach;
+use super::confinement::PathConfinement;
+use super::files::{self, HookFile, HookFileContent};
 use super::{
-    InstallError, Purpose, Request, Scope, foreign, installed, json_hooks, section, templates, yaml,
+    InstallError, InstallRequest, Purpose, Scope, foreign, installed, json_hooks, section, templates, yaml,
 };
 
 /// State of the hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum HookState {
     NotInstalled,
     Installed,
     /// Installing again would change something.
@@ -25,55 +25,55 @@ pub enum State {
     },
 }
 
-impl State {
+impl HookState {
     pub fn name(&self) -> &'static str {
         match self {
-            State::NotInstalled => "not installed",
-            State::Installed => "installed",
-            State::Outdated { .. } => "outdated",
-            State::Broken { .. } => "broken",
+            HookState::NotInstalled => "not installed",
+            HookState::Installed => "installed",
+            HookState::Outdated { .. } => "outdated",
+            HookState::Broken { .. } => "broken",
         }
     }
 
     /// Reason, if they are outdated or broken.
     pub fn why(&self) -> Option<&str> {
         match self {
-            State::Outdated { why } | State::Broken { why } => Some(why),
-            State::NotInstalled | State::Installed => None,
+            HookState::Outdated { why } | HookState::Broken { why } => Some(why),
+            HookState::NotInstalled | HookState::Installed => None,
         }
     }
 }
 
 /// Status of one agent.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct AgentStatus {
     pub agent: Agent,
     pub scope: Scope,
-    pub state: State,
+    pub state: HookState,
     /// File with the hooks.
     pub file: PathBuf,
     /// nono binary that they call, and whether it can be run.
     pub binary: Option<(PathBuf, bool)>,
 }
 
-pub fn status(request: &Request) -> Result<Status, InstallError> {
+pub fn status(request: &InstallRequest) -> Result<AgentStatus, InstallError> {
     let targets = files::targets(request)?;
     let file = targets.first().map(|target| target.path.clone()).unwrap_or_default();
     let (state, binary) = match examine(request, &targets) {
         Ok(found) => found,
         // An unreadable file is a status, too.
-        Err(error) => (State::Broken { why: error.to_string() }, None),
+        Err(error) => (HookState::Broken { why: error.to_string() }, None),
     };
-    Ok(Status { agent: request.agent, scope: request.scope.clone(), state, file, binary })
+    Ok(AgentStatus { agent: request.agent, scope: request.scope.clone(), state, file, binary })
 }
 
-type Found = (State, Option<(PathBuf, bool)>);
+type AgentFindings = (HookState, Option<(PathBuf, bool)>);
 
-fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError> {
+fn examine(request: &InstallRequest, targets: &[HookFile]) -> Result<AgentFindings, InstallError> {
     let mut commands = Vec::new();
     let mut stale = None;
     let mut parts = 0;
-    let reach = Reach::of(&request.scope)?;
+    let reach = PathConfinement::of(&request.scope)?;
     for target in targets {
         let bytes = match reach.read(&target.path) {
             // nono's part is not behind the link.
@@ -100,54 +100,54 @@ fn examine(request: &Request, targets: &[Target]) -> Result<Found, InstallError>
         (path, runs)
     });
     let state = if parts == 0 {
-        State::NotInstalled
+        HookState::NotInstalled
     } else if commands.is_empty() {
-        State::Broken { why: "the hooks are missing, other parts are there".to_owned() }
+        HookState::Broken { why: "the hooks are missing, other parts are there".to_owned() }
     } else if let Some((path, false)) = &binary {
-        State::Broken { why: format!("{} cannot be run", path.display()) }
+        HookState::Broken { why: format!("{} cannot be run", path.display()) }
     } else if let Some(off) = switched_off(request)? {
-        State::Broken { why: off }
+        HookState::Broken { why: off }
     } else if let Some(why) = stale {
-        State::Outdated { why }
+        HookState::Outdated { why }
     } else {
-        State::Installed
+        HookState::Installed
     };
     Ok((state, binary))
 }
 
-fn switched_off(request: &Request) -> Result<Option<String>, InstallError> {
+fn switched_off(request: &InstallRequest) -> Result<Option<String>, InstallError> {
     let folders = files::folders(request.agent, &request.scope, &request.places);
-    let reach = Reach::of(&request.scope)?;
+    let reach = PathConfinement::of(&request.scope)?;
     folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder, &reach))
 }
 
 /// Commands of nono's in a file that has hooks.
-fn called(target: &Target, bytes: &[u8], request: &Request) -> Result<Vec<String>, InstallError> {
+fn called(target: &HookFile, bytes: &[u8], request: &InstallRequest) -> Result<Vec<String>, InstallError> {
     let path = &target.path;
     let commands = match &target.content {
-        Content::Json(_) => {
+        HookFileContent::Json(_) => {
             let text = super::text(path, Some(bytes))?;
             if text.trim().is_empty() {
                 return Ok(Vec::new());
             }
             json_hooks::commands(text, request.agent).map_err(|problem| problem.at(path))?
         }
-        Content::Yaml(hooks) => {
+        HookFileContent::Yaml(hooks) => {
             yaml::found(super::text(path, Some(bytes))?, hooks).map_err(|problem| problem.at(path))?
         }
-        Content::Own(_) if target.purpose == Purpose::Hooks => {
+        HookFileContent::Own(_) if target.purpose == Purpose::Hooks => {
             return Ok(plugin_command(bytes).into_iter().collect());
         }
-        Content::Section(_) | Content::Own(_) => return Ok(Vec::new()),
+        HookFileContent::Section(_) | HookFileContent::Own(_) => return Ok(Vec::new()),
     };
     Ok(commands.into_iter().map(|(_, command)| command).collect())
 }
 
-fn is_part_there(target: &Target, bytes: &[u8], agent: Agent) -> bool {
+fn is_part_there(target: &HookFile, bytes: &[u8], agent: Agent) -> bool {
     match &target.content {
-        Content::Section(_) => section::is_there(bytes, agent),
-        Content::Own(_) => super::find(bytes, templates::MARK.as_bytes()).is_some(),
-        Content::Json(_) | Content::Yaml(_) => false,
+        HookFileContent::Section(_) => section::is_there(bytes, agent),
+        HookFileContent::Own(_) => super::find(bytes, templates::MARK.as_bytes()).is_some(),
+        HookFileContent::Json(_) | HookFileContent::Yaml(_) => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::agents::Agent;
 use super::super::agents::adapter::{CommandFile, Template};
-use super::super::slash::UNANSWERED;
+use super::super::slash_command::UNANSWERED;
 
 /// Mark in every file that is wholly nono's.
 pub(super) const MARK: &str = "nono:managed";

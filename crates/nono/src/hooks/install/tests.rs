@@ -13,7 +13,7 @@ use super::*;
 
 struct Desk {
     dir: tempfile::TempDir,
-    request: Request,
+    request: InstallRequest,
 }
 
 impl Desk {
@@ -25,7 +25,7 @@ impl Desk {
         fs::create_dir_all(binary.parent().unwrap()).unwrap();
         fs::write(&binary, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
-        let request = Request {
+        let request = InstallRequest {
             agent,
             scope: Scope::User,
             places: Places { home: home.clone(), ..Places::default() },
@@ -59,7 +59,7 @@ impl Desk {
         apply(&plan_remove(&self.request).unwrap()).unwrap()
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> HookState {
         status(&self.request).unwrap().state
     }
 
@@ -108,11 +108,11 @@ fn hooks_file(agent: Agent) -> String {
 fn nothing_there_before_and_nothing_after() {
     for agent in agents() {
         let desk = Desk::new(agent);
-        assert_eq!(desk.state(), State::NotInstalled, "{agent:?}");
+        assert_eq!(desk.state(), HookState::NotInstalled, "{agent:?}");
         let before = desk.tree();
         let applied = desk.install();
         assert!(applied.backups.is_empty(), "nothing to back up: {applied:?}");
-        assert_eq!(desk.state(), State::Installed, "{agent:?}");
+        assert_eq!(desk.state(), HookState::Installed, "{agent:?}");
         assert!(desk.path(&hooks_file(agent)).exists());
         assert_eq!(fs::metadata(desk.path(".nono/config.toml")).unwrap().permissions().mode() & 0o777, 0o600);
         let installed = desk.tree();
@@ -124,7 +124,7 @@ fn nothing_there_before_and_nothing_after() {
         assert_eq!(desk.tree(), installed);
         desk.remove();
         assert_eq!(desk.tree(), before, "{agent:?}");
-        assert_eq!(desk.state(), State::NotInstalled);
+        assert_eq!(desk.state(), HookState::NotInstalled);
         assert!(plan_remove(&desk.request).unwrap().changes.is_empty());
     }
 }
@@ -167,7 +167,7 @@ fn what_the_agent_does_not_read_is_refused() {
         };
         let error = plan_install(&desk.request).unwrap_err().to_string();
         assert!(error.contains(&format!(".json{place}")), "{agent:?} {text}: {error}");
-        assert!(matches!(desk.state(), State::Broken { .. }), "{agent:?} {text}");
+        assert!(matches!(desk.state(), HookState::Broken { .. }), "{agent:?} {text}");
         assert!(plan_remove(&desk.request).unwrap().changes.is_empty(), "{agent:?} {text}");
         assert_eq!(desk.tree(), before);
     }
@@ -184,7 +184,7 @@ fn settings_come_back_byte_for_byte() {
             let applied = desk.install();
             assert_eq!(applied.backups.len(), 1);
             assert_eq!(fs::read_to_string(&applied.backups[0]).unwrap(), settings);
-            assert_eq!(desk.state(), State::Installed, "{settings}");
+            assert_eq!(desk.state(), HookState::Installed, "{settings}");
             assert!(!settings.contains("mine") || desk.get(&hooks_file(agent)).contains("\"mine\""));
             assert!(plan_install(&desk.request).unwrap().changes.is_empty(), "{settings}");
             desk.remove();
@@ -244,7 +244,7 @@ fn what_the_hooks_say() {
         1,
     );
     desk.put(".claude/settings.json", &old);
-    assert!(matches!(desk.state(), State::Outdated { .. }), "{old}");
+    assert!(matches!(desk.state(), HookState::Outdated { .. }), "{old}");
     desk.install();
     assert_eq!(serde_json::from_str::<Value>(&desk.get(".claude/settings.json")).unwrap(), settings);
 }
@@ -259,12 +259,12 @@ fn another_nono_is_outdated_and_one_that_is_gone_is_broken() {
         fs::copy(&old, &new).unwrap();
         desk.request.binary = new;
         let status = super::status(&desk.request).unwrap();
-        assert!(matches!(status.state, State::Outdated { .. }), "{agent:?} {status:?}");
+        assert!(matches!(status.state, HookState::Outdated { .. }), "{agent:?} {status:?}");
         assert_eq!(status.binary, Some((old.clone(), true)), "{agent:?}");
         fs::remove_file(&old).unwrap();
-        assert!(matches!(desk.state(), State::Broken { .. }), "{agent:?}");
+        assert!(matches!(desk.state(), HookState::Broken { .. }), "{agent:?}");
         desk.install();
-        assert_eq!(desk.state(), State::Installed, "{agent:?}");
+        assert_eq!(desk.state(), HookState::Installed, "{agent:?}");
         assert!(!desk.get(&hooks_file(agent)).contains("bin folder"), "the old one is gone");
     }
 }
@@ -286,7 +286,7 @@ fn malformed_settings_are_refused_and_left_alone() {
     }
     let desk = Desk::new(agent("claude-code"));
     desk.put(".claude/settings.json", "{\"a\": 1");
-    assert!(matches!(desk.state(), State::Broken { .. }));
+    assert!(matches!(desk.state(), HookState::Broken { .. }));
     assert!(matches!(plan_remove(&desk.request), Err(InstallError::Malformed { .. })));
     fs::write(desk.path(".claude/settings.json"), b"{\"\xff\": 1}").unwrap();
     assert!(matches!(plan_install(&desk.request), Err(InstallError::NotText { .. })));
@@ -320,7 +320,7 @@ fn a_command_of_the_users_own_stays() {
     assert!(plan.notes.iter().any(|note| note.contains("rollback.md is yours")), "{:?}", plan.notes);
     desk.install();
     assert_eq!(desk.get(".claude/commands/rollback.md"), "mine\n");
-    assert_eq!(desk.state(), State::Installed);
+    assert_eq!(desk.state(), HookState::Installed);
     desk.remove();
     assert_eq!(desk.get(".claude/commands/rollback.md"), "mine\n");
 }
@@ -337,7 +337,7 @@ fn instructions_are_a_part_of_the_file() {
         assert!(!with.replace("\r\n", "").contains('\r'));
         // The user adds text below it.
         fs::write(desk.path(".claude/CLAUDE.md"), format!("{with}after\n")).unwrap();
-        assert_eq!(desk.state(), State::Installed);
+        assert_eq!(desk.state(), HookState::Installed);
         desk.remove();
         let left = desk.get(".claude/CLAUDE.md");
         assert!(left.ends_with("after\n") && !left.contains("nono"), "{left:?}");
@@ -354,19 +354,19 @@ fn two_agents_in_one_file_do_not_mind_each_other() {
     let project = desk.path("project");
     fs::create_dir(&project).unwrap();
     fs::write(project.join("AGENTS.md"), "# Ours\n").unwrap();
-    let codex = Request { scope: Scope::Project(project.clone()), ..desk.request.clone() };
-    let opencode = Request { agent: agent("opencode"), ..codex.clone() };
+    let codex = InstallRequest { scope: Scope::Project(project.clone()), ..desk.request.clone() };
+    let opencode = InstallRequest { agent: agent("opencode"), ..codex.clone() };
     let before = desk.tree();
     for request in [&codex, &opencode] {
         apply(&plan_install(request).unwrap()).unwrap();
-        assert_eq!(status(request).unwrap().state, State::Installed);
+        assert_eq!(status(request).unwrap().state, HookState::Installed);
     }
     apply(&plan_remove(&codex).unwrap()).unwrap();
-    assert_eq!(status(&opencode).unwrap().state, State::Installed);
-    assert_eq!(status(&codex).unwrap().state, State::NotInstalled);
+    assert_eq!(status(&opencode).unwrap().state, HookState::Installed);
+    assert_eq!(status(&codex).unwrap().state, HookState::NotInstalled);
     apply(&plan_remove(&opencode).unwrap()).unwrap();
     assert_eq!(desk.tree(), before);
-    let hermes = Request { agent: agent("hermes"), ..codex };
+    let hermes = InstallRequest { agent: agent("hermes"), ..codex };
     assert!(matches!(plan_install(&hermes), Err(InstallError::NoProject { .. })));
 }
 
@@ -386,14 +386,15 @@ fn entries_without_groups() {
     let copilot = Desk::new(agent("copilot"));
     assert!(matches!(plan_install(&copilot.request), Err(InstallError::OnlyProject { .. })));
     fs::create_dir(copilot.path("project")).unwrap();
-    let project = Request { scope: Scope::Project(copilot.path("project")), ..copilot.request.clone() };
+    let project =
+        InstallRequest { scope: Scope::Project(copilot.path("project")), ..copilot.request.clone() };
     apply(&plan_install(&project).unwrap()).unwrap();
     let file: Value = serde_json::from_str(&copilot.get("project/.github/hooks/nono.json")).unwrap();
     assert_eq!(file["version"], 1);
     let hook = &file["hooks"]["preToolUse"][0];
     assert_eq!((hook["type"].as_str(), hook["timeoutSec"].as_u64()), (Some("command"), Some(60)));
     assert!(hook["bash"].as_str().unwrap().ends_with(" hook copilot preToolUse"));
-    assert_eq!(status(&project).unwrap().state, State::Installed);
+    assert_eq!(status(&project).unwrap().state, HookState::Installed);
     apply(&plan_remove(&project).unwrap()).unwrap();
     assert!(!copilot.path("project/.github/hooks/nono.json").exists());
 }
@@ -442,7 +443,7 @@ fn settings_that_turn_hooks_off_are_told() {
         let plan = plan_install(&desk.request).unwrap();
         assert!(plan.notes.iter().any(|note| note.contains("no hook runs")), "{:?}", plan.notes);
         desk.install();
-        assert!(matches!(desk.state(), State::Broken { .. }), "{agent:?}");
+        assert!(matches!(desk.state(), HookState::Broken { .. }), "{agent:?}");
     }
 }
 
@@ -461,7 +462,7 @@ fn folders_that_variables_name() {
     let places = Places { home: desk.path(""), moved: moved.into() };
     let file = |name: &str| {
         let agent = agent(name);
-        let request = Request { agent, places: places.clone(), ..desk.request.clone() };
+        let request = InstallRequest { agent, places: places.clone(), ..desk.request.clone() };
         let file = status(&request).unwrap().file;
         file.strip_prefix(&other).unwrap().to_owned()
     };

@@ -5,27 +5,27 @@ use std::path::Path;
 
 use super::InstallError;
 use super::json_hooks::{Hook, signature_of};
-use super::yaml_scan::{Block, Event, Line, Malformed, Unsure, block, check, flattened, lines};
+use super::yaml_scan::{Block, Malformed, Unsure, YamlEvent, YamlLine, block, check, flattened, lines};
 
 /// Marks a `hooks:` key that was added by nono.
 const MARK: &str = "# nono:begin hermes: the key `hooks` was added by `nono hooks install hermes`";
 
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(super) enum YamlProblem {
     /// Not YAML, or not a mapping.
     Malformed(Malformed),
     /// YAML that nono cannot extend.
     Unsure { unsure: Unsure, add: String },
 }
 
-impl Problem {
+impl YamlProblem {
     pub(super) fn at(self, path: &Path) -> InstallError {
         let path = path.to_owned();
         match self {
-            Problem::Malformed(Malformed { line, column, what }) => {
+            YamlProblem::Malformed(Malformed { line, column, what }) => {
                 InstallError::Malformed { path, line, column, what }
             }
-            Problem::Unsure { unsure: (line, what), add } => InstallError::Yaml { path, line, what, add },
+            YamlProblem::Unsure { unsure: (line, what), add } => InstallError::Yaml { path, line, what, add },
         }
     }
 }
@@ -85,13 +85,13 @@ impl Edited {
     }
 }
 
-fn scan(text: &str, hooks: &[Hook]) -> Result<Option<Block>, Problem> {
-    check(text).map_err(Problem::Malformed)?;
-    block(&lines(text)).map_err(|unsure| Problem::Unsure { unsure, add: whole(hooks).join("\n") })
+fn scan(text: &str, hooks: &[Hook]) -> Result<Option<Block>, YamlProblem> {
+    check(text).map_err(YamlProblem::Malformed)?;
+    block(&lines(text)).map_err(|unsure| YamlProblem::Unsure { unsure, add: whole(hooks).join("\n") })
 }
 
 /// Check the edited text: it is not written if it is no longer a valid mapping.
-fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Problem> {
+fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, YamlProblem> {
     let text = edited.text();
     match check(&text) {
         Ok(()) => Ok(text),
@@ -99,12 +99,12 @@ fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Prob
             // A line of the original file.
             let line = line.min(before.lines().count().max(1));
             let unsure = (line, "settings in a form that nono does not extend");
-            Err(Problem::Unsure { unsure, add: whole(hooks).join("\n") })
+            Err(YamlProblem::Unsure { unsure, add: whole(hooks).join("\n") })
         }
     }
 }
 
-fn is_ours(lines: &[Line<'_>], event: &Event, item: usize) -> bool {
+fn is_ours(lines: &[YamlLine<'_>], event: &YamlEvent, item: usize) -> bool {
     let signature = signature_of("hermes", &event.name);
     let text = flattened(&lines[event.items[item].clone()]);
     let Some(at) = text.find(&signature) else { return false };
@@ -125,7 +125,7 @@ fn ours(text: &str, block: &Block) -> Vec<(usize, usize)> {
 }
 
 /// Text of nono's hooks in a file, one line each, with their events.
-pub(super) fn found(text: &str, hooks: &[Hook]) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn found(text: &str, hooks: &[Hook]) -> Result<Vec<(String, String)>, YamlProblem> {
     let Some(block) = scan(text, hooks)? else { return Ok(Vec::new()) };
     let all = lines(text);
     let said = |(event, item): (usize, usize)| {
@@ -139,7 +139,7 @@ pub(super) fn found(text: &str, hooks: &[Hook]) -> Result<Vec<(String, String)>,
 fn is_there(text: &str, block: &Block, hook: &Hook) -> bool {
     let all = lines(text);
     let wanted = item(hook, 0);
-    let wanted: Vec<Line<'_>> = wanted.iter().map(|text| Line { text, number: 0 }).collect();
+    let wanted: Vec<YamlLine<'_>> = wanted.iter().map(|text| YamlLine { text, number: 0 }).collect();
     let mine: Vec<String> = ours(text, block)
         .into_iter()
         .filter(|(event, _)| block.events[*event].name == hook.event)
@@ -148,7 +148,7 @@ fn is_there(text: &str, block: &Block, hook: &Hook) -> bool {
     mine == [flattened(&wanted)]
 }
 
-pub(super) fn install(text: &str, hooks: &[Hook]) -> Result<String, Problem> {
+pub(super) fn install(text: &str, hooks: &[Hook]) -> Result<String, YamlProblem> {
     let found_all = match scan(text, hooks)? {
         Some(block) => {
             hooks.iter().all(|hook| is_there(text, &block, hook)) && ours(text, &block).len() == hooks.len()
@@ -192,7 +192,7 @@ fn extend(edited: &mut Edited, block: &Block, hooks: &[Hook]) {
     }
 }
 
-pub(super) fn remove(text: &str, hooks: &[Hook]) -> Result<String, Problem> {
+pub(super) fn remove(text: &str, hooks: &[Hook]) -> Result<String, YamlProblem> {
     let Some(block) = scan(text, hooks)? else { return Ok(text.to_owned()) };
     let ours = ours(text, &block);
     if ours.is_empty() {

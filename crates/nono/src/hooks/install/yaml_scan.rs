@@ -41,12 +41,12 @@ pub(super) fn check(text: &str) -> Result<(), Malformed> {
 
 /// A line with its end, and its number in the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct YamlLine<'a> {
     pub(super) text: &'a str,
     pub(super) number: usize,
 }
 
-impl Line<'_> {
+impl YamlLine<'_> {
     pub(super) fn indent(&self) -> usize {
         self.text.len() - self.text.trim_start_matches(' ').len()
     }
@@ -79,11 +79,11 @@ pub(super) struct Block {
     pub(super) end: usize,
     /// Indentation of the events.
     pub(super) indent: usize,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<YamlEvent>,
 }
 
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct YamlEvent {
     pub(super) name: String,
     pub(super) key: usize,
     /// `event: []` or `event:` with nothing below it.
@@ -96,12 +96,12 @@ pub(super) struct Event {
     pub(super) items: Vec<std::ops::Range<usize>>,
 }
 
-pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
-    text.split_inclusive('\n').enumerate().map(|(at, text)| Line { text, number: at + 1 }).collect()
+pub(super) fn lines(text: &str) -> Vec<YamlLine<'_>> {
+    text.split_inclusive('\n').enumerate().map(|(at, text)| YamlLine { text, number: at + 1 }).collect()
 }
 
 /// Key of a line and the text after it, without a comment.
-fn key<'a>(line: &Line<'a>) -> Option<(&'a str, &'a str)> {
+fn key<'a>(line: &YamlLine<'a>) -> Option<(&'a str, &'a str)> {
     let text = line.text.trim();
     let (name, rest) = text.split_once(':')?;
     if !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
@@ -118,7 +118,7 @@ fn is_nothing(rest: &str, empty: &str) -> bool {
 }
 
 /// Find the `hooks:` block of the file, if it has one.
-pub(super) fn block(lines: &[Line<'_>]) -> Result<Option<Block>, Unsure> {
+pub(super) fn block(lines: &[YamlLine<'_>]) -> Result<Option<Block>, Unsure> {
     let mut found: Option<usize> = None;
     let mut content = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -136,7 +136,7 @@ pub(super) fn block(lines: &[Line<'_>]) -> Result<Option<Block>, Unsure> {
         if text.starts_with(['{', '[']) && found.is_none() && content == 1 {
             return Err((line.number, "settings in braces"));
         }
-        if key(&Line { text, number: line.number }).is_some_and(|(name, _)| name == "hooks") {
+        if key(&YamlLine { text, number: line.number }).is_some_and(|(name, _)| name == "hooks") {
             if found.is_some() {
                 return Err((line.number, "`hooks` a second time"));
             }
@@ -147,7 +147,7 @@ pub(super) fn block(lines: &[Line<'_>]) -> Result<Option<Block>, Unsure> {
     read_block(lines, at).map(Some)
 }
 
-fn read_block(lines: &[Line<'_>], at: usize) -> Result<Block, Unsure> {
+fn read_block(lines: &[YamlLine<'_>], at: usize) -> Result<Block, Unsure> {
     let rest = key(&lines[at]).map(|(_, rest)| rest).unwrap_or_default();
     if !is_nothing(rest, "{}") {
         return Err((lines[at].number, "`hooks` in a form that nono does not extend"));
@@ -178,7 +178,7 @@ fn read_block(lines: &[Line<'_>], at: usize) -> Result<Block, Unsure> {
 }
 
 /// Read one line of the block: an event, an item of one, or the continuation of an item.
-fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Unsure> {
+fn read_line(block: &mut Block, lines: &[YamlLine<'_>], at: usize) -> Result<(), Unsure> {
     let line = &lines[at];
     let unsure = |what| Err((line.number, what));
     if line.indent() < block.indent {
@@ -190,7 +190,14 @@ fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Uns
         // Settings that are not a list of hooks, as Hermes has some; nono adds nothing to them.
         let name = if is_empty { name.to_owned() } else { String::new() };
         let indent = block.indent + 2;
-        block.events.push(Event { name, key: at, is_empty: true, end: at + 1, indent, items: Vec::new() });
+        block.events.push(YamlEvent {
+            name,
+            key: at,
+            is_empty: true,
+            end: at + 1,
+            indent,
+            items: Vec::new(),
+        });
         return Ok(());
     }
     let Some(event) = block.events.last_mut() else { return unsure("an item without an event") };
@@ -208,7 +215,7 @@ fn read_line(block: &mut Block, lines: &[Line<'_>], at: usize) -> Result<(), Uns
 }
 
 /// Item as one line: programs that write YAML break long texts anywhere.
-pub(super) fn flattened(lines: &[Line<'_>]) -> String {
+pub(super) fn flattened(lines: &[YamlLine<'_>]) -> String {
     let words = lines.iter().filter(|line| !line.is_blank()).flat_map(|line| line.body().split_whitespace());
     words.collect::<Vec<_>>().join(" ")
 }

@@ -46,7 +46,8 @@ pub(super) fn fold(
             (true, false) => ItemKind::Deleted,
             _ => ItemKind::Modified,
         };
-        let sides = [Side { manager, id: from, git: &git }, Side { manager, id: to, git: &git }];
+        let sides =
+            [RepositorySide { manager, id: from, git: &git }, RepositorySide { manager, id: to, git: &git }];
         Item {
             kind,
             old: None,
@@ -61,13 +62,13 @@ pub(super) fn fold(
 }
 
 /// One repository in one snapshot.
-struct Side<'a> {
+struct RepositorySide<'a> {
     manager: &'a SnapshotManager,
     id: &'a SnapshotId,
     git: &'a Path,
 }
 
-impl Side<'_> {
+impl RepositorySide<'_> {
     /// Read a file of the repository. None if it is missing, too large or damaged: then it is not reported.
     fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
         let entry = self.manager.entry(self.id, &self.git.join(below)).ok()??;
@@ -131,7 +132,7 @@ impl Side<'_> {
 }
 
 /// Description of what happened to branches, tags and other refs.
-fn told(sides: &[Side<'_>; 2], changes: &[Change]) -> Vec<String> {
+fn told(sides: &[RepositorySide<'_>; 2], changes: &[Change]) -> Vec<String> {
     let [old, new] = sides;
     let (old_packed, new_packed) = (old.packed(), new.packed());
     let mut names: BTreeSet<String> = BTreeSet::new();

@@ -26,7 +26,7 @@ const READ: u64 = 32 << 20;
 
 /// Replace each deletion and creation that form a rename by one item.
 pub(super) fn find(manager: &SnapshotManager, items: Vec<Item>) -> Vec<Item> {
-    let mut found = Found::new(&items);
+    let mut found = RenamePairs::new(&items);
     for same in [same_name, same_folder, anything] {
         found.by_content(&items, same);
     }
@@ -34,7 +34,7 @@ pub(super) fn find(manager: &SnapshotManager, items: Vec<Item>) -> Vec<Item> {
     found.merge(items)
 }
 
-struct Found {
+struct RenamePairs {
     went: Vec<usize>,
     came: Vec<usize>,
     /// From the index of a created item to that of the deleted one.
@@ -61,13 +61,13 @@ fn content(version: Option<&Version>) -> Option<(ContentHash, u64)> {
     Some((version.hash?, version.size.filter(|size| *size > 0)?))
 }
 
-impl Found {
-    fn new(items: &[Item]) -> Found {
+impl RenamePairs {
+    fn new(items: &[Item]) -> RenamePairs {
         let of = |kind: ItemKind, side: fn(&Item) -> Option<&Version>| {
             let fits = |item: &Item| item.kind == kind && content(side(item)).is_some();
             (0..items.len()).filter(|index| fits(&items[*index])).collect()
         };
-        Found {
+        RenamePairs {
             went: of(ItemKind::Deleted, |item| item.old.as_ref()),
             came: of(ItemKind::Created, |item| item.new.as_ref()),
             pairs: HashMap::new(),

@@ -13,27 +13,27 @@ use super::{ChangeSet, Item};
 
 /// Content of a path. Directories are implied by what they contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::rollback) enum Node {
+pub(in crate::rollback) enum TestNode {
     File(Vec<u8>, bool),
     Link(Vec<u8>),
 }
 
 /// Nodes by path below the root (any bytes).
-pub(in crate::rollback) type Tree = BTreeMap<Vec<u8>, Node>;
+pub(in crate::rollback) type TestTree = BTreeMap<Vec<u8>, TestNode>;
 
-pub(in crate::rollback) fn file(content: impl AsRef<[u8]>) -> Node {
-    Node::File(content.as_ref().to_vec(), false)
+pub(in crate::rollback) fn file(content: impl AsRef<[u8]>) -> TestNode {
+    TestNode::File(content.as_ref().to_vec(), false)
 }
 
-pub(in crate::rollback) fn program(content: impl AsRef<[u8]>) -> Node {
-    Node::File(content.as_ref().to_vec(), true)
+pub(in crate::rollback) fn program(content: impl AsRef<[u8]>) -> TestNode {
+    TestNode::File(content.as_ref().to_vec(), true)
 }
 
-pub(in crate::rollback) fn link(target: impl AsRef<[u8]>) -> Node {
-    Node::Link(target.as_ref().to_vec())
+pub(in crate::rollback) fn link(target: impl AsRef<[u8]>) -> TestNode {
+    TestNode::Link(target.as_ref().to_vec())
 }
 
-pub(in crate::rollback) fn tree(nodes: &[(&str, Node)]) -> Tree {
+pub(in crate::rollback) fn tree(nodes: &[(&str, TestNode)]) -> TestTree {
     nodes.iter().map(|(path, node)| (path.as_bytes().to_vec(), node.clone())).collect()
 }
 
@@ -46,24 +46,24 @@ pub(in crate::rollback) fn path(bytes: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-pub(in crate::rollback) fn write(root: &Path, tree: &Tree) {
+pub(in crate::rollback) fn write(root: &Path, tree: &TestTree) {
     fs::create_dir_all(root).unwrap();
     for (name, node) in tree {
         let path = root.join(path(name));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         match node {
-            Node::File(content, executable) => {
+            TestNode::File(content, executable) => {
                 fs::write(&path, content).unwrap();
                 let mode = if *executable { 0o755 } else { 0o644 };
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             }
-            Node::Link(target) => symlink(self::path(target), &path).unwrap(),
+            TestNode::Link(target) => symlink(self::path(target), &path).unwrap(),
         }
     }
 }
 
-pub(in crate::rollback) fn read(root: &Path) -> Tree {
-    let mut tree = Tree::new();
+pub(in crate::rollback) fn read(root: &Path) -> TestTree {
+    let mut tree = TestTree::new();
     let mut dirs = vec![root.to_path_buf()];
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).unwrap() {
@@ -73,10 +73,10 @@ pub(in crate::rollback) fn read(root: &Path) -> Tree {
             if meta.is_dir() {
                 dirs.push(path);
             } else if meta.is_symlink() {
-                tree.insert(name, Node::Link(fs::read_link(&path).unwrap().into_os_string().into_vec()));
+                tree.insert(name, TestNode::Link(fs::read_link(&path).unwrap().into_os_string().into_vec()));
             } else {
                 let executable = meta.permissions().mode() & 0o100 != 0;
-                tree.insert(name, Node::File(fs::read(&path).unwrap(), executable));
+                tree.insert(name, TestNode::File(fs::read(&path).unwrap(), executable));
             }
         }
     }
@@ -95,7 +95,7 @@ pub(in crate::rollback) fn everything() -> ExclusionConfig {
 }
 
 impl Sample {
-    pub(in crate::rollback) fn new(old: &Tree, new: &Tree) -> Sample {
+    pub(in crate::rollback) fn new(old: &TestTree, new: &TestTree) -> Sample {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join("root");
         write(&root, old);

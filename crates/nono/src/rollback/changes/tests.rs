@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nono_snapshot::{Limits, SnapshotManager};
 use serde_json::json;
 
-use super::testing::{Sample, Tree, everything, file, link, numbered, path, program, tree, write};
+use super::testing::{Sample, TestTree, everything, file, link, numbered, path, program, tree, write};
 use super::{ChangeSet, ItemKind};
 
 #[test]
@@ -101,7 +101,7 @@ fn another_kind_of_file_is_no_rename() {
 /// Many renames are paired by content hash in linear time; similarity is not computed for them.
 #[test]
 fn thousands_of_renames_are_found_by_content() {
-    let files = |prefix: &str| -> Tree {
+    let files = |prefix: &str| -> TestTree {
         let name = |number: usize| format!("{prefix}/{number}").into_bytes();
         (0..3000).map(|number| (name(number), file(format!("content {number}\n")))).collect()
     };

@@ -45,23 +45,23 @@ struct Writer<'a> {
 }
 
 /// One side of a section: a regular file, or a symlink as a file that contains its target.
-struct Side<'a> {
+struct PatchSide<'a> {
     version: &'a Version,
     name: Vec<u8>,
-    content: Content,
+    content: PatchContent,
 }
 
-enum Content {
+enum PatchContent {
     Bytes(Vec<u8>),
     /// Too large for a patch: only named.
     Named,
 }
 
-impl Side<'_> {
+impl PatchSide<'_> {
     fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
-            Content::Bytes(bytes) => Some(bytes),
-            Content::Named => None,
+            PatchContent::Bytes(bytes) => Some(bytes),
+            PatchContent::Named => None,
         }
     }
 
@@ -99,26 +99,35 @@ impl Writer<'_> {
     }
 
     /// Content of this version for the patch; None for directories, FIFOs and the like.
-    fn side<'a>(&self, version: Option<&'a Version>, path: &Path) -> Result<Option<Side<'a>>, RollbackError> {
+    fn side<'a>(
+        &self,
+        version: Option<&'a Version>,
+        path: &Path,
+    ) -> Result<Option<PatchSide<'a>>, RollbackError> {
         let Some(version) = version else { return Ok(None) };
         let same = self.item.old.as_ref().zip(self.item.new.as_ref());
         let same = same.is_some_and(|(old, new)| old.hash == new.hash && old.hash.is_some());
         let content = match (version.kind, version.hash) {
-            (FileKind::Symlink, _) => Content::Bytes(target(version)),
+            (FileKind::Symlink, _) => PatchContent::Bytes(target(version)),
             // Content not needed: only the name or the mode differs.
-            (FileKind::File, _) if same => Content::Bytes(Vec::new()),
+            (FileKind::File, _) if same => PatchContent::Bytes(Vec::new()),
             (FileKind::File, Some(hash)) => {
-                self.manager.content(hash, LITERAL)?.map_or(Content::Named, Content::Bytes)
+                self.manager.content(hash, LITERAL)?.map_or(PatchContent::Named, PatchContent::Bytes)
             }
             _ => return Ok(None),
         };
-        Ok(Some(Side { version, name: self.name(path), content }))
+        Ok(Some(PatchSide { version, name: self.name(path), content }))
     }
 
     /// Write one file of the patch. git refuses a whole patch that touches `.git`: such a section is written as a
     /// comment.
-    fn section(&self, old: Option<&Side<'_>>, new: Option<&Side<'_>>, out: &mut Vec<u8>) -> io::Result<()> {
-        let refused = |side: &&Side<'_>| names::refused_by_git(&side.name, side.is_link());
+    fn section(
+        &self,
+        old: Option<&PatchSide<'_>>,
+        new: Option<&PatchSide<'_>>,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let refused = |side: &&PatchSide<'_>| names::refused_by_git(&side.name, side.is_link());
         if ![old, new].iter().flatten().any(refused) {
             return section(&self.item.kind, old, new, out);
         }
@@ -139,7 +148,7 @@ impl Writer<'_> {
         &self,
         old: Option<&Version>,
         new: Option<&Version>,
-        sides: &(Option<Side<'_>>, Option<Side<'_>>),
+        sides: &(Option<PatchSide<'_>>, Option<PatchSide<'_>>),
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
         let name = names::quoted("", &self.name(&self.item.path));
@@ -174,8 +183,8 @@ impl Writer<'_> {
 
 fn section(
     kind: &ItemKind,
-    old: Option<&Side<'_>>,
-    new: Option<&Side<'_>>,
+    old: Option<&PatchSide<'_>>,
+    new: Option<&PatchSide<'_>>,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     let mut head = Vec::new();
@@ -188,7 +197,7 @@ fn section(
     if head.is_empty() && body.is_empty() {
         return Ok(());
     }
-    let either = |first: Option<&'_ Side<'_>>, second: Option<&'_ Side<'_>>, prefix| {
+    let either = |first: Option<&'_ PatchSide<'_>>, second: Option<&'_ PatchSide<'_>>, prefix| {
         first.or(second).map(|side| names::in_first_line(prefix, &side.name)).unwrap_or_default()
     };
     let (old, new) = (either(old, new, "a/"), either(new, old, "b/"));
@@ -198,7 +207,7 @@ fn section(
     Ok(())
 }
 
-fn modes(old: Option<&Side<'_>>, new: Option<&Side<'_>>, out: &mut Vec<u8>) -> io::Result<()> {
+fn modes(old: Option<&PatchSide<'_>>, new: Option<&PatchSide<'_>>, out: &mut Vec<u8>) -> io::Result<()> {
     match (old, new) {
         (Some(old), Some(new)) if old.mode() != new.mode() => {
             write!(out, "old mode {}\nnew mode {}\n", old.mode(), new.mode())
@@ -213,7 +222,7 @@ fn modes(old: Option<&Side<'_>>, new: Option<&Side<'_>>, out: &mut Vec<u8>) -> i
     }
 }
 
-fn rename(old: &Side<'_>, new: &Side<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+fn rename(old: &PatchSide<'_>, new: &PatchSide<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     let percent = similarity(old.bytes().unwrap_or_default(), new.bytes().unwrap_or_default());
     writeln!(out, "similarity index {percent}%")?;
     for (word, side) in [("from", old), ("to", new)] {
@@ -225,19 +234,20 @@ fn rename(old: &Side<'_>, new: &Side<'_>, out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 fn content(
-    old: Option<&Side<'_>>,
-    new: Option<&Side<'_>>,
+    old: Option<&PatchSide<'_>>,
+    new: Option<&PatchSide<'_>>,
     head: &mut Vec<u8>,
     body: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let bytes =
-        |side: Option<&'_ Side<'_>>| side.map_or(Some(Vec::new()), |side| side.bytes().map(<[u8]>::to_vec));
-    let header = |side: Option<&Side<'_>>, prefix: &str| {
+    let bytes = |side: Option<&'_ PatchSide<'_>>| {
+        side.map_or(Some(Vec::new()), |side| side.bytes().map(<[u8]>::to_vec))
+    };
+    let header = |side: Option<&PatchSide<'_>>, prefix: &str| {
         side.map_or(b"/dev/null".to_vec(), |side| names::in_header(prefix, &side.name))
     };
     let (Some(before), Some(after)) = (bytes(old), bytes(new)) else {
         // git refuses this and names the file: better than a patch that does less than it says.
-        let either = |side: Option<&Side<'_>>, prefix: &str| {
+        let either = |side: Option<&PatchSide<'_>>, prefix: &str| {
             side.map_or(b"/dev/null".to_vec(), |side| names::quoted(prefix, &side.name))
         };
         let line = [b"Binary files ", &*either(old, "a/"), b" and ", &*either(new, "b/"), b" differ\n"];
@@ -248,7 +258,7 @@ fn content(
     if both && before == after {
         return Ok(());
     }
-    let name = |side: Option<&Side<'_>>, bytes: &[u8]| {
+    let name = |side: Option<&PatchSide<'_>>, bytes: &[u8]| {
         side.map_or(binary::ABSENT.to_owned(), |_| binary::git_name(bytes))
     };
     write!(head, "index {}..{}", name(old, &before), name(new, &after))?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
 use super::words;
-use super::{Hunk, Line, LineKind, Segment};
+use super::{Hunk, LineKind, PatchLine, Segment};
 
 /// Hunks with this many lines of context.
 pub(super) fn hunks(old: &[u8], new: &[u8], context: usize) -> Vec<Hunk> {
@@ -101,8 +101,8 @@ fn line(
     new: Option<usize>,
     bytes: &[u8],
     segments: Vec<Segment>,
-) -> Line {
-    Line {
+) -> PatchLine {
+    PatchLine {
         kind,
         old_number: old.map(|number| number + 1),
         new_number: new.map(|number| number + 1),

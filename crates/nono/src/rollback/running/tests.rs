@@ -12,9 +12,9 @@ use super::super::entry::Status;
 use nono_history::lock::Lock;
 
 use super::super::ending::Ending;
-use super::super::restore::Log;
-use super::super::tracking::{Plan, RollbackReport, RollbackRequest, Tracking};
-use super::super::watching::Watching;
+use super::super::periodic_snapshots::Watching;
+use super::super::restore::SessionRestores;
+use super::super::tracking::{RollbackReport, RollbackRequest, Tracking, TrackingPlan};
 use super::*;
 
 const ID: &str = "20260101-000000-7";
@@ -24,7 +24,7 @@ struct Run {
     temp: tempfile::TempDir,
     watching: Watching,
     ending: Ending,
-    live: Live,
+    live: TrackedSession,
 }
 
 fn base(temp: &tempfile::TempDir) -> PathBuf {
@@ -33,7 +33,7 @@ fn base(temp: &tempfile::TempDir) -> PathBuf {
 
 fn tracking(temp: &tempfile::TempDir, id: &str, root: &str, interval: Option<Duration>) -> Tracking {
     let base = base(temp);
-    let plan = Plan {
+    let plan = TrackingPlan {
         of_tools: Vec::new(),
         id: id.to_owned(),
         name: None,
@@ -259,7 +259,7 @@ fn a_restore_while_it_runs_can_be_undone_later() {
     let done = run.live.restore(number, &[run.path("project/f"), run.path("file")]).unwrap();
     assert!(done.undo.is_some() && done.failed.is_empty() && done.kept.is_empty(), "{done:?}");
     assert_eq!(["project/f", "project/g", "file"].map(|name| run.read(name)), ["second", "wrong", "second"]);
-    assert_eq!(Log::load(&run.dir()).unwrap().restores.len(), 1);
+    assert_eq!(SessionRestores::load(&run.dir()).unwrap().restores.len(), 1);
     let first = run.live.restore(0, &[run.path("file")]).unwrap();
     assert_eq!(run.read("file"), "before");
     run.live.restore(number, &[run.path("elsewhere")]).unwrap_err();
@@ -302,7 +302,7 @@ fn no_root_joins_during_a_restore() {
 
 #[test]
 fn every_call_after_the_end_is_an_error() {
-    let refused = |live: &Live, path: &Path| {
+    let refused = |live: &TrackedSession, path: &Path| {
         live.add_root(path).unwrap_err();
         live.checkpoint("late").unwrap_err();
         live.restore(0, &[]).unwrap_err();

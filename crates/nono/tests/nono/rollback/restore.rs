@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use nono::rollback::live::Live;
+use nono::rollback::live_lock::LiveLock;
 use nono::rollback::{RestoreChoice, RollbackError};
 use nono::snapshot::SnapshotId;
 
@@ -218,7 +218,7 @@ fn refused_while_a_session_is_live_on_the_roots() {
     refused(&id(5));
     live.end(&dir).unwrap();
     let dir = world.catalogue.find(&first).unwrap().dir;
-    let live = Live::begin(&dir).unwrap();
+    let live = LiveLock::begin(&dir).unwrap();
     refused(&first);
     live.end(&dir).unwrap();
     // Elsewhere nobody is disturbed.

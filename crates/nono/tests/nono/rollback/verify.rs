@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nono::rollback::{RestoreChoice, Verified};
+use nono::rollback::{RestoreChoice, SessionVerified};
 use nono::snapshot::{ExclusionConfig, Limits, ManagerOptions, SessionMetadata, SnapshotManager};
 
 use super::world::{World, id};
 
-fn verify(world: &World, id: &str) -> Verified {
+fn verify(world: &World, id: &str) -> SessionVerified {
     world.open(id).verify().unwrap()
 }
 

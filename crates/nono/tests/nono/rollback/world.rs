@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nono::rollback::live::Live;
+use nono::rollback::live_lock::LiveLock;
 use nono::rollback::{Catalogue, ChangeCounts, RollbackSession, seals};
 use nono::snapshot::{ExclusionConfig, Limits, ManagerOptions, SessionMetadata, SnapshotManager};
 
@@ -23,7 +23,7 @@ pub(crate) struct Running {
     pub(crate) dir: PathBuf,
     pub(crate) manager: SnapshotManager,
     pub(crate) metadata: SessionMetadata,
-    live: Live,
+    live: LiveLock,
     catalogue: Catalogue,
 }
 

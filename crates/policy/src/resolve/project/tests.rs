@@ -7,7 +7,7 @@ use crate::error::{PolicyError, ProfileError};
 use crate::profile::{Meaning, MergedProfile, ProjectProfile};
 use crate::query::QueryResult;
 use crate::request::{HostContext, RunRequest};
-use crate::testing::{Tree, data, dir, host, tree};
+use crate::testing::{FakeTree, data, dir, host, tree};
 use crate::{CapabilitySource, NetworkPolicy, ResolvedPolicy, query_path};
 
 const FILE: &str = "/h/w/.nono/profile.json";
@@ -16,7 +16,7 @@ fn read(text: &str) -> Result<ProjectProfile, ProfileError> {
     ProjectProfile::read(text.as_bytes(), Path::new("/h/w"), Path::new(FILE))
 }
 
-fn meaning_in(tree: &Tree, text: &str) -> Result<Meaning, PolicyError> {
+fn meaning_in(tree: &FakeTree, text: &str) -> Result<Meaning, PolicyError> {
     read(text).unwrap().meaning(&host(), &data(), tree)
 }
 
@@ -25,7 +25,7 @@ fn meaning(text: &str) -> Result<Meaning, PolicyError> {
 }
 
 /// A run with the profile as the user agreed to it; by now the tree is `later`.
-fn run(text: &str, later: &Tree, request: &RunRequest) -> Result<ResolvedPolicy, PolicyError> {
+fn run(text: &str, later: &FakeTree, request: &RunRequest) -> Result<ResolvedPolicy, PolicyError> {
     let project = read(text).unwrap();
     let meaning = project.meaning(&host(), &data(), &tree()).unwrap();
     let mut profile = MergedProfile::default();
@@ -66,7 +66,7 @@ fn protected_paths_stay_closed_whatever_is_agreed_to() {
 
 #[test]
 fn everything_the_home_and_the_kernels_own_are_too_much() {
-    let tree = Tree::of(&["/usr/bin/nono", "/h/w/up -> ..", "/run/docker.d/", "/proc/1/", "/dev/shm/"]);
+    let tree = FakeTree::of(&["/usr/bin/nono", "/h/w/up -> ..", "/run/docker.d/", "/proc/1/", "/dev/shm/"]);
     for path in ["/", "~", "..", "up", "/run", "/run/docker.d", "/proc/1", "/dev/shm", "/h"] {
         let text = format!(r#"{{"filesystem": {{"read": ["{path}"]}}}}"#);
         let error = meaning_in(&tree, &text).unwrap_err();
@@ -121,7 +121,7 @@ fn a_built_in_profile_brings_neither_secrets_nor_hooks() {
 fn the_same_text_means_something_else_when_a_link_leads_elsewhere() {
     let text = r#"{"filesystem": {"read": [{"path": "data", "optional": true}], "deny": [{"path": "keys", "optional": true}]}}"#;
     let lines = ["/usr/bin/nono", "/h/w/src/", "/other/data/", "/h/x/"];
-    let with = |more: &[&str]| meaning_in(&Tree::of(&[&lines, more].concat()), text).unwrap();
+    let with = |more: &[&str]| meaning_in(&FakeTree::of(&[&lines, more].concat()), text).unwrap();
     let absent = with(&[]);
     assert_eq!(paths(&absent), ["/h/w/data"]);
     // What was named comes to be: that was agreed to.
@@ -139,7 +139,7 @@ fn a_link_that_is_exchanged_after_the_agreement_is_refused() {
     let found = query_path(&policy, Path::new("/other/data"), true, Read);
     let QueryResult::Allowed { source, .. } = found else { panic!("{found:?}") };
     assert_eq!(source, CapabilitySource::Profile(FILE.to_owned()));
-    let later = Tree::of(&["/usr/bin/nono", "/h/w/", "/h/x/data", "/other -> /h/x"]);
+    let later = FakeTree::of(&["/usr/bin/nono", "/h/w/", "/h/x/data", "/other -> /h/x"]);
     let error = run(text, &later, &RunRequest::default()).unwrap_err();
     assert!(matches!(error, PolicyError::NotAsAgreed { .. }), "{error}");
 }
@@ -218,7 +218,7 @@ fn it_is_laid_over_without_taking_back_what_the_run_has() {
 
 #[test]
 fn the_command_can_use_the_profile_and_not_change_it() {
-    let tree = Tree::of(&["/usr/bin/nono", "/h/.nono/store", "/h/w/.nono/profile.json", "/h/w/src/"]);
+    let tree = FakeTree::of(&["/usr/bin/nono", "/h/.nono/store", "/h/w/.nono/profile.json", "/h/w/src/"]);
     let request = RunRequest { allow_cwd: true, ..RunRequest::default() };
     let host = HostContext { can_mask: true, ..host() };
     let policy = crate::resolve(&request, &host, &MergedProfile::default(), &data(), &tree).unwrap();

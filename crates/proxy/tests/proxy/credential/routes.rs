@@ -1,6 +1,6 @@
 //! Routes that are more, or less, than a secret in a header.
 
-use nono_proxy::{Category, Endpoint, Inject, Key, Mode, Secret};
+use nono_proxy::{Category, Endpoint, Inject, Mode, RouteKey, Secret};
 
 use super::origin::{DUMMY, Origin, SECRET};
 use super::world::{World, bearer};
@@ -38,7 +38,7 @@ fn a_secret_in_the_path() {
 #[test]
 fn a_route_without_a_secret_still_needs_the_token() {
     let world = World::with(Origin::plain(), bearer(), |config| {
-        config.routes[0].secret = Key::None;
+        config.routes[0].secret = RouteKey::None;
         config.token = Some(Secret::new(DUMMY));
     });
     assert_eq!(status(&world.reverse("/api/x", "")), "401");
@@ -54,7 +54,7 @@ fn a_route_without_a_secret_still_needs_the_token() {
 
 #[test]
 fn without_a_secret_answers_are_left_alone() {
-    let world = World::with(Origin::plain(), bearer(), |config| config.routes[0].secret = Key::None);
+    let world = World::with(Origin::plain(), bearer(), |config| config.routes[0].secret = RouteKey::None);
     assert_eq!(status(&world.reverse("/api/x", &format!("{}Accept-Encoding: gzip\r\n", shown()))), REACHED);
     assert!(world.origin.last().to_lowercase().contains("accept-encoding: gzip"));
 }
@@ -62,7 +62,7 @@ fn without_a_secret_answers_are_left_alone() {
 #[test]
 fn a_missing_secret_is_said_to_whoever_needs_it() {
     let world = World::with(Origin::plain(), bearer(), |config| {
-        config.routes[0].secret = Key::Missing("it is not set".to_owned());
+        config.routes[0].secret = RouteKey::Missing("it is not set".to_owned());
     });
     let answer = world.reverse("/api/x", &shown());
     assert!(status(&answer) == "503" && answer.contains("it is not set"), "{answer}");

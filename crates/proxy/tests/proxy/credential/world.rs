@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nono_proxy::{ClientTls, Config, Event, Handle, Inject, Phase, Proxy, Route, Secret};
+use nono_proxy::{ClientTls, Config, Handle, Inject, Phase, Proxy, ProxyEvent, Route, Secret};
 
 use super::origin::{DUMMY, Origin, SECRET};
 
@@ -81,9 +81,9 @@ impl World {
     }
 
     /// All events of ends, when everything has ended.
-    pub(crate) fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<ProxyEvent> {
         self.proxy.shutdown();
-        let is_end = |event: &Event| event.phase != Some(Phase::Opened);
+        let is_end = |event: &ProxyEvent| event.phase != Some(Phase::Opened);
         self.proxy.drain().0.into_iter().filter(is_end).collect()
     }
 

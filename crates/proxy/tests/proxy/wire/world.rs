@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nono_policy::hosts::HostName;
 use nono_proxy::resolve::{Lookup, Resolve};
-use nono_proxy::{Config, Event, Events, Phase, Proxy, Room, Secret};
+use nono_proxy::{Config, EventCapacity, Events, Phase, Proxy, ProxyEvent, Secret};
 use tokio::sync::{oneshot, watch};
 
 /// Long enough for a slow machine: a test that reaches it has failed.
@@ -40,7 +40,7 @@ impl Resolve for Names {
 pub(crate) struct World {
     pub(crate) port: u16,
     pub(crate) names: Arc<Names>,
-    events: Receiver<Event>,
+    events: Receiver<ProxyEvent>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -50,17 +50,17 @@ pub(crate) fn config(allowed: &[&str]) -> Config {
 
 /// Whoever hears the events: there is room for more while the gate is open.
 struct Ear {
-    heard: Mutex<Sender<Event>>,
+    heard: Mutex<Sender<ProxyEvent>>,
     gate: watch::Receiver<bool>,
 }
 
 impl Events for Ear {
-    fn event(&self, event: Event) {
+    fn event(&self, event: ProxyEvent) {
         // A world that has ended hears nothing.
         drop(self.heard.lock().unwrap().send(event));
     }
 
-    fn room(&self) -> Room<'_> {
+    fn room(&self) -> EventCapacity<'_> {
         let mut gate = self.gate.clone();
         // A gate that is gone stays as it is.
         Box::pin(async move { drop(gate.wait_for(|open| *open).await.map(|open| *open)) })
@@ -105,17 +105,17 @@ impl World {
     }
 
     /// The next event, whichever it is.
-    pub(crate) fn any_event(&self) -> Event {
+    pub(crate) fn any_event(&self) -> ProxyEvent {
         self.events.recv_timeout(PATIENCE).unwrap()
     }
 
     /// The next event that tells of an end.
-    pub(crate) fn event(&self) -> Event {
+    pub(crate) fn event(&self) -> ProxyEvent {
         std::iter::repeat_with(|| self.any_event()).find(is_end).unwrap()
     }
 
     /// End it; all events of ends that nobody took.
-    pub(crate) fn end(mut self) -> Vec<Event> {
+    pub(crate) fn end(mut self) -> Vec<ProxyEvent> {
         self.stop();
         self.events.try_iter().filter(is_end).collect()
     }
@@ -136,7 +136,7 @@ impl Drop for World {
     }
 }
 
-fn is_end(event: &Event) -> bool {
+fn is_end(event: &ProxyEvent) -> bool {
     event.phase != Some(Phase::Opened)
 }
 

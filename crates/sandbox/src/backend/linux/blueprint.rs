@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
 use nono_policy::resolved::{
-    ClosedHow, ClosedPath, Limits, NetworkPolicy, PathKind, ResolvedPolicy, Rule, RuleAccess,
+    AccessRule, ClosedHow, ClosedPath, Limits, NetworkPolicy, PathKind, ResolvedPolicy, RuleAccess,
 };
 use nono_sys::landlock::{fs, net, scope};
 
@@ -315,7 +315,7 @@ fn handled_fs(abi: u32) -> u64 {
 }
 
 /// Landlock rights of one policy rule.
-fn rights(rule: &Rule) -> u64 {
+fn rights(rule: &AccessRule) -> u64 {
     let mode = match rule.access {
         RuleAccess::List => return fs::READ_DIR,
         RuleAccess::Mode(mode) => mode,

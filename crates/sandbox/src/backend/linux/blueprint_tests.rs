@@ -29,16 +29,16 @@ fn session() -> SessionPaths {
     }
 }
 
-struct Tree(tempfile::TempDir);
+struct MountTree(tempfile::TempDir);
 
-impl Tree {
+impl MountTree {
     /// Tree with `project/secret` and `data`.
-    fn new() -> Tree {
+    fn new() -> MountTree {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("project/sub")).unwrap();
         std::fs::create_dir(dir.path().join("data")).unwrap();
         std::fs::write(dir.path().join("project/secret"), "x").unwrap();
-        Tree(dir)
+        MountTree(dir)
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -64,7 +64,7 @@ fn position(blueprint: &Blueprint, wanted: impl Fn(&MountStep) -> bool) -> usize
 
 #[test]
 fn what_is_closed_later_cannot_be_uncovered() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let policy = tree.policy(true, NetworkPolicy::Blocked);
     let blueprint = compile(&policy, &support(7, true), ExecStrategy::Supervised, &session()).unwrap();
     let project = tree.path("project");
@@ -81,7 +81,7 @@ fn what_is_closed_later_cannot_be_uncovered() {
 
 #[test]
 fn only_the_outermost_writable_grant_is_mounted() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let policy = tree.policy(false, NetworkPolicy::Blocked);
     let blueprint = compile(&policy, &support(7, true), ExecStrategy::Supervised, &session()).unwrap();
     let kept: Vec<&PathBuf> = blueprint
@@ -94,7 +94,7 @@ fn only_the_outermost_writable_grant_is_mounted() {
 
 #[test]
 fn a_deny_without_a_mount_namespace_is_refused() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let policy = tree.policy(true, NetworkPolicy::Blocked);
     let refused = compile(&policy, &support(7, false), ExecStrategy::Supervised, &session());
     assert!(matches!(refused, Err(Refusal::CannotMask { .. })), "{refused:?}");
@@ -102,7 +102,7 @@ fn a_deny_without_a_mount_namespace_is_refused() {
 
 #[test]
 fn an_old_kernel_is_refused_by_what_the_policy_needs() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let blocked = tree.policy(false, NetworkPolicy::Blocked);
     let open = tree.policy(false, NetworkPolicy::Allowed);
     let needs = |policy: &ResolvedPolicy, abi, namespaces, strategy| match compile(
@@ -126,7 +126,7 @@ fn an_old_kernel_is_refused_by_what_the_policy_needs() {
 
 #[test]
 fn every_network_has_its_layers() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let compiled = |network, namespaces| {
         let policy = tree.policy(false, network);
         compile(&policy, &support(7, namespaces), ExecStrategy::Supervised, &session()).unwrap()
@@ -148,7 +148,7 @@ fn filtered(connect: &[u16], listen: &[u16]) -> NetworkPolicy {
 
 #[test]
 fn a_filtered_network_is_the_commands_own_where_it_can_be() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let compiled = |network, namespaces| {
         let policy = tree.policy(false, network);
         compile(&policy, &support(7, namespaces), ExecStrategy::Supervised, &session()).unwrap()
@@ -175,7 +175,7 @@ fn a_filtered_network_is_the_commands_own_where_it_can_be() {
 
 #[test]
 fn a_filtered_network_is_refused_where_it_cannot_be_held() {
-    let tree = Tree::new();
+    let tree = MountTree::new();
     let policy = tree.policy(false, filtered(&[], &[]));
     for strategy in [ExecStrategy::Direct, ExecStrategy::Monitor] {
         let refused = compile(&policy, &support(7, true), strategy, &session());
@@ -194,8 +194,12 @@ fn a_filtered_network_is_refused_where_it_cannot_be_held() {
 
 #[test]
 fn files_get_no_rights_of_directories() {
-    let rule =
-        |access, is_file| Rule { path: "/x".into(), access: RuleAccess::Mode(access), is_file, grant: 0 };
+    let rule = |access, is_file| AccessRule {
+        path: "/x".into(),
+        access: RuleAccess::Mode(access),
+        is_file,
+        grant: 0,
+    };
     assert_eq!(rights(&rule(AccessMode::ReadWrite, true)) & !fs::ON_FILES, 0);
     assert_eq!(rights(&rule(AccessMode::Read, false)) & WRITE, 0);
     assert_eq!(rights(&rule(AccessMode::Write, false)) & (fs::READ_FILE | fs::READ_DIR | fs::EXECUTE), 0);

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nono_sys::landlock::Ruleset;
-use nono_sys::launch::{self, Confine, LaunchError, Plan, Program, SetupOp, Step, Terminal, WatchedMask};
+use nono_sys::launch::{
+    self, ChildProgram, Confine, LaunchError, LaunchPlan, SetupOp, Step, Terminal, WatchedMask,
+};
 use nono_sys::notify::{Abilities, Listener};
 use nono_sys::{errno, fs, process};
 use thiserror::Error;
@@ -79,14 +81,14 @@ impl Prepared {
     }
 
     /// Plan for one command.
-    pub fn plan(&self, command: Command) -> Result<Plan, PlanError> {
-        let program = Program::new(
+    pub fn plan(&self, command: Command) -> Result<LaunchPlan, PlanError> {
+        let program = ChildProgram::new(
             c_path(&command.program, "the program's path")?,
             command.argv.into_iter().map(|arg| c_string(arg, "an argument")).collect::<Result<_, _>>()?,
             environment(command.env)?,
         );
         let (setup, slots) = setup_ops(&self.blueprint)?;
-        Ok(Plan {
+        Ok(LaunchPlan {
             namespaces: clone_flags(&self.blueprint),
             setup,
             slots: vec![-1; slots],
@@ -325,7 +327,7 @@ fn private_flags(kind: &str) -> libc::c_ulong {
 }
 
 /// Plan that confines nothing: it only shows whether namespaces and private file systems are available.
-fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
+fn namespace_plan(user: bool) -> Result<LaunchPlan, PlanError> {
     let mut setup = Vec::new();
     let mut namespaces = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNET;
     if user {
@@ -338,7 +340,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
         &MountStep::Private { kind: "proc", target: "/proc".into(), options: String::new() },
         &[],
     )?);
-    Ok(Plan {
+    Ok(LaunchPlan {
         namespaces,
         setup,
         slots: Vec::new(),
@@ -352,7 +354,7 @@ fn namespace_plan(user: bool) -> Result<Plan, PlanError> {
             workdir: c"/".to_owned(),
             signal_mask: process::current_mask(),
         },
-        program: Program::nothing(),
+        program: ChildProgram::nothing(),
         stdio: [-1; 3],
         terminal: Terminal::Inherit { tty: -1, foreground: false },
         grace_ms: 0,
@@ -389,7 +391,7 @@ pub(super) fn try_listener() -> Result<Abilities, LaunchError> {
 
 /// Plan of a probe instead of a program: confined like any command, it tries to read `secret` and to write `target`,
 /// and exits with 0 only if both were refused.
-pub fn probe_plan(prepared: &Prepared, secret: &Path, target: &Path) -> Result<Plan, PlanError> {
+pub fn probe_plan(prepared: &Prepared, secret: &Path, target: &Path) -> Result<LaunchPlan, PlanError> {
     let mut plan = prepared.plan(Command {
         program: "/".into(),
         argv: Vec::new(),
@@ -399,6 +401,6 @@ pub fn probe_plan(prepared: &Prepared, secret: &Path, target: &Path) -> Result<P
         signal_mask: process::current_mask(),
         grace_ms: 0,
     })?;
-    plan.program = Program::probe(c_path(secret, "a probe")?, c_path(target, "a probe")?);
+    plan.program = ChildProgram::probe(c_path(secret, "a probe")?, c_path(target, "a probe")?);
     Ok(plan)
 }

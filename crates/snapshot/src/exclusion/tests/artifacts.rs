@@ -3,8 +3,8 @@
 use super::*;
 use crate::exclusion::artifacts;
 
-fn artifact(what: &str) -> Verdict {
-    Verdict::Leave(Reason::Artifact(what.into()))
+fn artifact(what: &str) -> ExclusionVerdict {
+    ExclusionVerdict::Leave(Reason::Artifact(what.into()))
 }
 
 fn place(files: &[&str]) -> Place {
@@ -61,14 +61,17 @@ fn a_name_alone_is_no_evidence() {
     ];
     let place = place(&files);
     for path in files {
-        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+        assert_eq!(place.ask(path), ExclusionVerdict::Take, "{path}");
     }
     // Empty files are no evidence.
     let empty = self::place(&["web/node_modules/own"]);
     empty.write("web/package-lock.json", "");
-    assert_eq!(empty.ask("web/node_modules"), Verdict::Take);
+    assert_eq!(empty.ask("web/node_modules"), ExclusionVerdict::Take);
     // A file is not a directory.
-    assert_eq!(self::place(&["package-lock.json", "node_modules"]).ask("node_modules"), Verdict::Take);
+    assert_eq!(
+        self::place(&["package-lock.json", "node_modules"]).ask("node_modules"),
+        ExclusionVerdict::Take
+    );
 }
 
 #[test]
@@ -76,8 +79,11 @@ fn what_git_tracks_among_artifacts_is_taken() {
     let place = place(&["target/.rustc_info.json", "target/kept/a", "target/other/b"]);
     place.git("", &["init", "-q"]);
     place.git("", &["add", "target/kept"]);
-    assert_eq!(place.ask("target"), Verdict::Search(Reason::Artifact("build output of cargo".into())));
-    assert_eq!(place.ask("target/kept/a"), Verdict::TakeAnyway);
+    assert_eq!(
+        place.ask("target"),
+        ExclusionVerdict::Search(Reason::Artifact("build output of cargo".into()))
+    );
+    assert_eq!(place.ask("target/kept/a"), ExclusionVerdict::TakeAnyway);
     assert_eq!(place.ask("target/other"), artifact("build output of cargo"));
 }
 
@@ -85,7 +91,7 @@ fn what_git_tracks_among_artifacts_is_taken() {
 fn nothing_in_gits_own_folder_is_an_artifact() {
     let place = place(&[".git/refs/heads/x.pyc", ".git/package.json", ".git/node_modules/x"]);
     for path in [".git", ".git/refs/heads/x.pyc", ".git/node_modules/x"] {
-        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+        assert_eq!(place.ask(path), ExclusionVerdict::Take, "{path}");
     }
 }
 
@@ -99,7 +105,7 @@ fn frozen_decisions_outlive_their_evidence() {
     fs::remove_file(place.root().join("target/.rustc_info.json")).unwrap();
     place.write("lib/target/.rustc_info.json", "");
     assert_eq!(["target", "lib/target"].map(|path| ask(&frozen, &place.root(), path)), before);
-    assert_eq!(before, [artifact("build output of cargo"), Verdict::Take]);
+    assert_eq!(before, [artifact("build output of cargo"), ExclusionVerdict::Take]);
 }
 
 /// The verdict on a file must not depend on other names: it is cached while the rules stay the same.

@@ -4,8 +4,8 @@ use super::*;
 use crate::exclusion::glob::Glob;
 use crate::exclusion::{LargePacks, RulesError, is_git_pack};
 
-fn pattern(text: &str) -> Verdict {
-    Verdict::Leave(Reason::Pattern(text.into()))
+fn pattern(text: &str) -> ExclusionVerdict {
+    ExclusionVerdict::Leave(Reason::Pattern(text.into()))
 }
 
 fn strings(texts: &[&str]) -> Vec<String> {
@@ -16,7 +16,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
 fn nothing_is_left_out_by_default() {
     let place = Place::with(&["node_modules/a", "package.json", "x.pyc", ".hidden", "a.tmp.1.2"]);
     for path in ["node_modules", "node_modules/a", "x.pyc", ".hidden", "a.tmp.1.2"] {
-        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+        assert_eq!(place.ask(path), ExclusionVerdict::Take, "{path}");
     }
     let rules = place.rules();
     assert!(rules.root(File::open(place.root()).unwrap().as_fd()).is_trivial());
@@ -29,7 +29,7 @@ fn a_pattern_is_a_component_below_the_root_only() {
     assert_eq!(place.ask("src"), pattern("src"));
     assert_eq!(place.ask("src/a"), pattern("src"));
     // The root itself is called `tree`.
-    assert_eq!(place.ask("srcs/c"), Verdict::Take);
+    assert_eq!(place.ask("srcs/c"), ExclusionVerdict::Take);
 }
 
 #[test]
@@ -38,19 +38,19 @@ fn a_pattern_with_a_slash_is_a_part_of_the_path_below_the_root() {
     place.config.exclude_patterns = strings(&["/gen", "b/c/", "tree/b"]);
     assert_eq!(place.ask("a/gen"), pattern("/gen"));
     assert_eq!(place.ask("gen"), pattern("/gen"));
-    assert_eq!(place.ask("b/c"), Verdict::Take);
+    assert_eq!(place.ask("b/c"), ExclusionVerdict::Take);
     assert_eq!(place.ask("b/c/d"), pattern("b/c/"));
-    assert_eq!(place.ask("b/cc/d"), Verdict::Take);
+    assert_eq!(place.ask("b/cc/d"), ExclusionVerdict::Take);
 }
 
 #[test]
 fn globs_match_names() {
     let mut place = Place::with(&["a.log", "d.log/x", "b.txt", "src/c.pyc"]);
     place.config.exclude_globs = strings(&["*.log", "**/*.pyc", "src/*.txt", "/b.txt"]);
-    assert_eq!(place.ask("a.log"), Verdict::Leave(Reason::Glob("*.log".into())));
-    assert_eq!(place.ask("d.log/x"), Verdict::Leave(Reason::Glob("*.log".into())));
-    assert_eq!(place.ask("src/c.pyc"), Verdict::Leave(Reason::Glob("**/*.pyc".into())));
-    assert_eq!(place.ask("b.txt"), Verdict::Take);
+    assert_eq!(place.ask("a.log"), ExclusionVerdict::Leave(Reason::Glob("*.log".into())));
+    assert_eq!(place.ask("d.log/x"), ExclusionVerdict::Leave(Reason::Glob("*.log".into())));
+    assert_eq!(place.ask("src/c.pyc"), ExclusionVerdict::Leave(Reason::Glob("**/*.pyc".into())));
+    assert_eq!(place.ask("b.txt"), ExclusionVerdict::Take);
 }
 
 #[test]
@@ -94,15 +94,15 @@ fn what_is_forced_wins_over_everything_also_inside() {
     place.write("pat/a/keep.me", "");
     place.config.exclude_patterns = strings(&["pat"]);
     place.config.force_include = strings(&["*.me", "out/my", "k.o", "[slug]", "["]);
-    assert!(matches!(place.ask("out"), Verdict::Search(Reason::Ignored { .. })));
-    assert!(matches!(place.ask("out/deep"), Verdict::Search(Reason::Ignored { .. })));
-    assert_eq!(place.ask("out/deep/keep.me"), Verdict::TakeAnyway);
+    assert!(matches!(place.ask("out"), ExclusionVerdict::Search(Reason::Ignored { .. })));
+    assert!(matches!(place.ask("out/deep"), ExclusionVerdict::Search(Reason::Ignored { .. })));
+    assert_eq!(place.ask("out/deep/keep.me"), ExclusionVerdict::TakeAnyway);
     assert_eq!(place.ask("out/deep/other"), ignored("out/", ".gitignore"));
-    assert_eq!(place.ask("out/my/all/of/it"), Verdict::TakeAnyway);
-    assert_eq!(place.ask("k.o"), Verdict::TakeAnyway);
-    assert_eq!(place.ask("[slug]/a.o"), Verdict::TakeAnyway);
-    assert_eq!(place.ask("pat"), Verdict::Search(Reason::Pattern("pat".into())));
-    assert_eq!(place.ask("pat/a/keep.me"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("out/my/all/of/it"), ExclusionVerdict::TakeAnyway);
+    assert_eq!(place.ask("k.o"), ExclusionVerdict::TakeAnyway);
+    assert_eq!(place.ask("[slug]/a.o"), ExclusionVerdict::TakeAnyway);
+    assert_eq!(place.ask("pat"), ExclusionVerdict::Search(Reason::Pattern("pat".into())));
+    assert_eq!(place.ask("pat/a/keep.me"), ExclusionVerdict::TakeAnyway);
 }
 
 /// Entries that the caller excludes by name stay excluded, tracked or not.
@@ -114,14 +114,14 @@ fn git_does_not_overrule_the_caller() {
     place.config.exclude_patterns = strings(&["secret"]);
     place.config.exclude_globs = strings(&["*.key"]);
     assert_eq!(place.ask("secret/a"), pattern("secret"));
-    assert_eq!(place.ask("b.key"), Verdict::Leave(Reason::Glob("*.key".into())));
+    assert_eq!(place.ask("b.key"), ExclusionVerdict::Leave(Reason::Glob("*.key".into())));
     // Also inside a directory that is searched because it holds a tracked file.
     place.write(".gitignore", "ign/\n");
     place.write("ign/x/secret/a", "");
     place.write("ign/x/t", "");
     place.git("", &["add", "-f", "ign"]);
-    assert!(matches!(place.ask("ign"), Verdict::Search(_)));
-    assert_eq!(place.ask("ign/x/t"), Verdict::TakeAnyway);
+    assert!(matches!(place.ask("ign"), ExclusionVerdict::Search(_)));
+    assert_eq!(place.ask("ign/x/t"), ExclusionVerdict::TakeAnyway);
     assert_eq!(place.ask("ign/x/secret"), pattern("secret"));
 }
 
@@ -131,16 +131,16 @@ fn ignore_files_can_be_set_aside_and_turned_off() {
     place.write(".gitignore", "*\n");
     place.config.exclude_globs = strings(&["*.log"]);
     let aside = place.rules().set_aside();
-    assert_eq!(ask(&aside, &place.root(), "a.o"), Verdict::Take);
-    assert_eq!(ask(&aside, &place.root(), "b.log"), Verdict::Leave(Reason::Glob("*.log".into())));
+    assert_eq!(ask(&aside, &place.root(), "a.o"), ExclusionVerdict::Take);
+    assert_eq!(ask(&aside, &place.root(), "b.log"), ExclusionVerdict::Leave(Reason::Glob("*.log".into())));
     assert!(aside.freeze().is_set_aside());
     let rules = place.rules();
     assert_eq!(ask(&rules, &place.root(), "a.o"), ignored("*", ".gitignore"));
     let later = Rules::frozen(&rules.freeze()).unwrap();
     assert_eq!(ask(&later, &place.root(), "a.o"), ignored("*", ".gitignore"));
-    assert_eq!(ask(&later.set_aside(), &place.root(), "a.o"), Verdict::Take);
+    assert_eq!(ask(&later.set_aside(), &place.root(), "a.o"), ExclusionVerdict::Take);
     place.config.use_gitignore = false;
-    assert_eq!(place.ask("a.o"), Verdict::Take);
+    assert_eq!(place.ask("a.o"), ExclusionVerdict::Take);
 }
 
 #[test]

@@ -2,22 +2,22 @@
 
 use super::*;
 use crate::exclusion::FrozenRules;
-use crate::exclusion::list::{List, Subject};
-use crate::exclusion::wildmatch::Program;
+use crate::exclusion::ignore_file::{List, Subject};
+use crate::exclusion::wildmatch::CompiledPattern;
 
 /// Git's own matcher takes time that doubles with each `**/`.
 #[test]
 fn no_pattern_takes_forever() {
     let pattern = [&b"**/a*a*a*/".repeat(60)[..], b"x"].concat();
     let text = b"aaaaaaaaaaaaaaaaaaaa/".repeat(100);
-    assert!(!Program::git(&pattern, false).unwrap().matches(&text));
-    assert!(Program::git(&pattern, false).unwrap().matches(&[&text[..], b"x"].concat()));
+    assert!(!CompiledPattern::git(&pattern, false).unwrap().matches(&text));
+    assert!(CompiledPattern::git(&pattern, false).unwrap().matches(&[&text[..], b"x"].concat()));
 }
 
 #[test]
 fn long_patterns_match_too() {
     let pattern = [&b"[ab]".repeat(400)[..], b"*"].concat();
-    let program = Program::git(&pattern, false).unwrap();
+    let program = CompiledPattern::git(&pattern, false).unwrap();
     assert!(program.matches(&b"ab".repeat(200)));
     assert!(!program.matches(&b"ab".repeat(199)));
 }
@@ -57,7 +57,7 @@ fn short_cuts_change_nothing() {
     for round in 0..200_000 {
         let pattern = noise(&mut seed, b"***?ab/aA[b]", 1 + round % 9);
         let text = noise(&mut seed, b"aabA/b", round % 7);
-        let Some(program) = Program::git(&pattern, round % 3 == 0) else { continue };
+        let Some(program) = CompiledPattern::git(&pattern, round % 3 == 0) else { continue };
         let found = program.matches(&text);
         assert_eq!(found, program.run_automaton(&text), "{pattern:?} {text:?}");
         matched += usize::from(found);
@@ -104,9 +104,9 @@ fn frozen_rules_go_there_and_back() {
     let root = place.root().join("sub/root");
     let thawed = Rules::frozen(&rules).unwrap();
     fs::remove_dir_all(place.root().join(".git")).unwrap();
-    assert_eq!(ask(&thawed, &root, "a.o"), Verdict::TakeAnyway);
-    assert!(matches!(ask(&thawed, &root, "target"), Verdict::Search(Reason::Artifact(_))));
-    assert_eq!(ask(&thawed, &root, "target/x"), Verdict::TakeAnyway);
+    assert_eq!(ask(&thawed, &root, "a.o"), ExclusionVerdict::TakeAnyway);
+    assert!(matches!(ask(&thawed, &root, "target"), ExclusionVerdict::Search(Reason::Artifact(_))));
+    assert_eq!(ask(&thawed, &root, "target/x"), ExclusionVerdict::TakeAnyway);
     assert_eq!(ask(&thawed, &root, "new.o"), ignored("*.o", "../../.gitignore"));
     assert_eq!(ask(&thawed, &root, "in/b.o"), ignored("b.*", "in/.gitignore"));
 }
@@ -167,7 +167,7 @@ fn many_repositories_need_few_descriptors() {
             root.enter(&rules, path.as_bytes(), dir.as_fd(), Has { gitignore: true, git: true }, false);
         assert_eq!(
             here.judge(format!("{path}/a.o").as_bytes(), b"a.o", false, &|_: &[u8]| false),
-            Verdict::TakeAnyway
+            ExclusionVerdict::TakeAnyway
         );
         kept.push(here);
     }

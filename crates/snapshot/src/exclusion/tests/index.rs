@@ -1,7 +1,7 @@
 //! Git's index: as git writes it, and malformed.
 
 use super::*;
-use crate::exclusion::Note;
+use crate::exclusion::ExclusionNote;
 use crate::exclusion::index::{self, Tracked};
 
 fn parse(place: &Place, id_len: usize) -> Result<Tracked, &'static str> {
@@ -62,7 +62,7 @@ fn a_repository_with_sha_256_is_read() {
     place.write(".gitignore", "*\n");
     place.git("", &["add", "-f", "b/c"]);
     assert_eq!(parse(&place, 32).unwrap().files.iter().collect::<Vec<_>>(), [b"b/c"]);
-    assert_eq!(place.ask("b/c"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("b/c"), ExclusionVerdict::TakeAnyway);
     assert_eq!(place.ask("a"), ignored("*", ".gitignore"));
     assert_eq!(place.rules().notes(), []);
 }
@@ -94,15 +94,15 @@ fn an_index_that_is_not_understood_sets_the_rules_aside() {
     for place in [split, corrupt] {
         place.write(".gitignore", "*\n");
         let rules = place.rules();
-        assert_eq!(ask(&rules, &place.root(), "dir/x"), Verdict::TakeAnyway);
-        assert_eq!(ask(&rules, &place.root(), "untracked"), Verdict::TakeAnyway);
+        assert_eq!(ask(&rules, &place.root(), "dir/x"), ExclusionVerdict::TakeAnyway);
+        assert_eq!(ask(&rules, &place.root(), "untracked"), ExclusionVerdict::TakeAnyway);
         assert!(
-            matches!(&rules.notes()[..], [Note::IndexNotUnderstood { repository, .. }] if repository == "the root")
+            matches!(&rules.notes()[..], [ExclusionNote::IndexNotUnderstood { repository, .. }] if repository == "the root")
         );
         let frozen = Rules::frozen(&rules.freeze()).unwrap();
         place.git("", &["init", "-q"]);
         fs::remove_file(place.root().join(".git/index")).unwrap();
-        assert_eq!(ask(&frozen, &place.root(), "dir/x"), Verdict::TakeAnyway);
+        assert_eq!(ask(&frozen, &place.root(), "dir/x"), ExclusionVerdict::TakeAnyway);
     }
 }
 
@@ -122,7 +122,7 @@ fn verdicts_follow_the_index() {
     place.write(".gitignore", "*.o\n");
     assert_eq!(place.ask("a.o"), ignored("*.o", ".gitignore"));
     place.git("", &["add", "-f", "a.o"]);
-    assert_eq!(place.ask("a.o"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("a.o"), ExclusionVerdict::TakeAnyway);
     place.git("", &["rm", "-q", "--cached", "a.o"]);
     assert_eq!(place.ask("a.o"), ignored("*.o", ".gitignore"));
 }
@@ -134,7 +134,7 @@ fn kinds_are_told_apart() {
     place.git("", &["init", "-q"]);
     place.git("", &["add", "out"]);
     place.write(".gitignore", "out\n");
-    assert_eq!(place.ask("out"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("out"), ExclusionVerdict::TakeAnyway);
     fs::remove_file(place.root().join("out")).unwrap();
     place.write("out/x", "");
     assert_eq!(place.ask("out"), ignored("out", ".gitignore"));

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::exclusion::Note;
+use crate::exclusion::ExclusionNote;
 
 #[test]
 fn ignore_files_count_without_a_repository() {
@@ -11,11 +11,11 @@ fn ignore_files_count_without_a_repository() {
     place.write(".gitignore", "*.o\n");
     place.write("d/.gitignore", "!b.o\nc.*\n");
     assert_eq!(place.ask("a.o"), ignored("*.o", ".gitignore"));
-    assert_eq!(place.ask("d/b.o"), Verdict::Take);
+    assert_eq!(place.ask("d/b.o"), ExclusionVerdict::Take);
     assert_eq!(place.ask("d/c.x"), ignored("c.*", "d/.gitignore"));
     // No ignore file above the root is used when there is no repository.
     fs::write(place.temp.path().join(".gitignore"), "*\n").unwrap();
-    assert_eq!(place.ask("d/b.o"), Verdict::Take);
+    assert_eq!(place.ask("d/b.o"), ExclusionVerdict::Take);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_repository_above_the_root_counts() {
     assert_eq!(place.ask_below("sub/root", "b.log"), ignored("root/*.log", "../.gitignore"));
     assert_eq!(place.ask_below("sub/root", "x/c.tmp"), ignored("/sub/root/x/*.tmp", "../../.gitignore"));
     assert_eq!(place.ask_below("sub/root", "e"), ignored("e", "../../.git/info/exclude"));
-    assert_eq!(place.ask_below("sub/root", "t.o"), Verdict::TakeAnyway);
+    assert_eq!(place.ask_below("sub/root", "t.o"), ExclusionVerdict::TakeAnyway);
     // Through a symbolic link it is the same folder.
     symlink(place.root().join("sub/root"), place.temp.path().join("link")).unwrap();
     assert_eq!(place.ask_below("../link", "a.o"), ignored("*.o", "../../.gitignore"));
@@ -45,9 +45,12 @@ fn a_root_that_is_ignored_is_taken() {
     place.write("out/root/.gitignore", "*.o\n");
     let root = place.root().join("out/root");
     let rules = Rules::live(&place.config, &root).unwrap();
-    assert_eq!(ask(&rules, &root, "a"), Verdict::Take);
+    assert_eq!(ask(&rules, &root, "a"), ExclusionVerdict::Take);
     assert_eq!(ask(&rules, &root, "b.o"), ignored("*.o", ".gitignore"));
-    assert_eq!(rules.notes(), [Note::RootIgnored { rule: "out/".into(), file: "../../.gitignore".into() }]);
+    assert_eq!(
+        rules.notes(),
+        [ExclusionNote::RootIgnored { rule: "out/".into(), file: "../../.gitignore".into() }]
+    );
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn a_worktree_has_its_own_index_and_shares_the_rest() {
     for (root, path) in [("work", ""), ("", "work/")] {
         let file = format!("{path}.git/info/exclude");
         assert_eq!(place.ask_below(root, &format!("{path}x.o")), ignored("*.o", &file));
-        assert_eq!(place.ask_below(root, &format!("{path}y.o")), Verdict::TakeAnyway);
+        assert_eq!(place.ask_below(root, &format!("{path}y.o")), ExclusionVerdict::TakeAnyway);
     }
 }
 
@@ -80,11 +83,11 @@ fn a_submodule_in_an_ignored_directory_is_taken() {
     place.git("top", &["submodule", "--quiet", "add", url.to_str().unwrap(), "deps/lib"]);
     place.write("top/.gitignore", "deps/\na\n");
     place.write("top/deps/lib/b.o", "");
-    assert!(matches!(place.ask_below("top", "deps"), Verdict::Search(_)));
+    assert!(matches!(place.ask_below("top", "deps"), ExclusionVerdict::Search(_)));
     assert_eq!(place.ask_below("top", "deps/other"), ignored("deps/", ".gitignore"));
-    assert_eq!(place.ask_below("top", "deps/lib"), Verdict::TakeAnyway);
+    assert_eq!(place.ask_below("top", "deps/lib"), ExclusionVerdict::TakeAnyway);
     // Inside, only its own rules count.
-    assert_eq!(place.ask_below("top", "deps/lib/a"), Verdict::Take);
+    assert_eq!(place.ask_below("top", "deps/lib/a"), ExclusionVerdict::Take);
     assert_eq!(place.ask_below("top", "deps/lib/b.o"), ignored("*.o", "deps/lib/.gitignore"));
 }
 
@@ -95,7 +98,7 @@ fn an_outer_rule_ends_at_an_inner_repository() {
     place.git("in", &["init", "-q"]);
     place.write("not/.git/HEAD", "nonsense");
     place.write(".gitignore", "*.o\n");
-    assert_eq!(place.ask("in/a.o"), Verdict::Take);
+    assert_eq!(place.ask("in/a.o"), ExclusionVerdict::Take);
     // An empty or broken `.git` makes no repository.
     assert_eq!(place.ask("not/a.o"), ignored("*.o", ".gitignore"));
 }
@@ -108,7 +111,7 @@ fn a_linked_git_folder_is_a_repository() {
     place.git("", &["add", "-f", "a.o"]);
     fs::rename(place.root().join(".git"), place.temp.path().join("elsewhere")).unwrap();
     symlink("../elsewhere", place.root().join(".git")).unwrap();
-    assert_eq!(place.ask("a.o"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("a.o"), ExclusionVerdict::TakeAnyway);
     assert_eq!(place.ask("b.o"), ignored("*.o", ".gitignore"));
 }
 
@@ -119,9 +122,9 @@ fn git_itself_is_never_ignored() {
     place.write(".gitignore", "*\n.git\nHEAD\n");
     place.write(".git/.gitignore", "*\n");
     for path in [".git", ".git/HEAD", ".git/refs/heads", ".git/.gitignore"] {
-        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+        assert_eq!(place.ask(path), ExclusionVerdict::Take, "{path}");
     }
-    assert_eq!(place.ask_below(".git", "HEAD"), Verdict::Take);
+    assert_eq!(place.ask_below(".git", "HEAD"), ExclusionVerdict::Take);
 }
 
 #[test]
@@ -129,12 +132,12 @@ fn case_follows_the_repositorys_setting() {
     let place = Place::with(&["A.O", "Dir/x", "t/B.o"]);
     place.git("", &["init", "-q"]);
     place.write(".gitignore", "*.o\n/dir/\n");
-    assert_eq!(place.ask("A.O"), Verdict::Take);
+    assert_eq!(place.ask("A.O"), ExclusionVerdict::Take);
     place.git("", &["config", "core.ignoreCase", "yes"]);
     place.git("", &["add", "-f", "t/B.o"]);
     assert_eq!(place.ask("A.O"), ignored("*.o", ".gitignore"));
     assert_eq!(place.ask("Dir"), ignored("/dir/", ".gitignore"));
-    assert_eq!(place.ask("t/B.o"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("t/B.o"), ExclusionVerdict::TakeAnyway);
 }
 
 #[test]
@@ -183,14 +186,14 @@ fn only_regular_ignore_files_are_read() {
     fs::write(place.temp.path().join("rules"), "*\n").unwrap();
     let file = place.root().join(".gitignore");
     symlink("../rules", &file).unwrap();
-    assert_eq!(place.ask("a"), Verdict::Take);
+    assert_eq!(place.ask("a"), ExclusionVerdict::Take);
     fs::remove_file(&file).unwrap();
     // No process writes to it: opening it must not block.
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
-    assert_eq!(place.ask("a"), Verdict::Take);
+    assert_eq!(place.ask("a"), ExclusionVerdict::Take);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert_eq!(place.ask("a"), Verdict::Take);
+    assert_eq!(place.ask("a"), ExclusionVerdict::Take);
     assert_eq!(place.rules().notes(), []);
 }
 
@@ -199,6 +202,8 @@ fn an_ignore_file_too_large_to_read_is_noted() {
     let place = Place::with(&["a"]);
     place.write(".gitignore", "*\n".repeat(3 << 20));
     let rules = place.rules();
-    assert_eq!(ask(&rules, &place.root(), "a"), Verdict::Take);
-    assert!(matches!(&rules.notes()[..], [Note::IgnoreFileNotRead { file, .. }] if file == ".gitignore"));
+    assert_eq!(ask(&rules, &place.root(), "a"), ExclusionVerdict::Take);
+    assert!(
+        matches!(&rules.notes()[..], [ExclusionNote::IgnoreFileNotRead { file, .. }] if file == ".gitignore")
+    );
 }

@@ -20,20 +20,20 @@ fn place() -> Place {
     place
 }
 
-fn large() -> Verdict {
-    Verdict::Leave(Reason::LargeFolder { limit: LIMIT })
+fn large() -> ExclusionVerdict {
+    ExclusionVerdict::Leave(Reason::LargeFolder { limit: LIMIT })
 }
 
 #[test]
 fn only_large_ignored_folders_are_left_out() {
     let place = place();
     for path in ["small", "small/a", "plain", "a.log", ".git"] {
-        assert_eq!(place.ask(path), Verdict::Take, "{path}");
+        assert_eq!(place.ask(path), ExclusionVerdict::Take, "{path}");
     }
     assert_eq!(place.ask("large"), large());
     place.git("", &["add", "-f", "large/a"]);
-    assert_eq!(place.ask("large"), Verdict::Search(Reason::LargeFolder { limit: LIMIT }));
-    assert_eq!(place.ask("large/a"), Verdict::TakeAnyway);
+    assert_eq!(place.ask("large"), ExclusionVerdict::Search(Reason::LargeFolder { limit: LIMIT }));
+    assert_eq!(place.ask("large/a"), ExclusionVerdict::TakeAnyway);
 }
 
 /// A folder captured once stays captured, however it grows; an excluded one stays excluded; a new one is measured.
@@ -49,19 +49,20 @@ fn frozen_decisions_outlive_sizes() {
     fs::remove_file(place.root().join("large/b")).unwrap();
     let thawed = Rules::frozen(&frozen).unwrap();
     assert_eq!(verdicts(&thawed), before);
-    assert_eq!(before, [Verdict::Take, large()]);
+    assert_eq!(before, [ExclusionVerdict::Take, large()]);
     place.write(".gitignore", "");
     place.write("new/.gitignore", "");
-    assert_eq!(ask(&thawed, &place.root(), "new"), Verdict::Take);
+    assert_eq!(ask(&thawed, &place.root(), "new"), ExclusionVerdict::Take);
 }
 
 #[test]
 fn a_repository_is_taken_as_a_whole_or_not_at_all() {
     let mut place = place();
     place.write("file", "");
-    for (limit, verdict) in
-        [(u64::MAX, Verdict::Take), (1, Verdict::Leave(Reason::LargeRepository { limit: 1 }))]
-    {
+    for (limit, verdict) in [
+        (u64::MAX, ExclusionVerdict::Take),
+        (1, ExclusionVerdict::Leave(Reason::LargeRepository { limit: 1 })),
+    ] {
         place.config = ExclusionConfig { max_repository: Some(limit), ..ExclusionConfig::default() };
         assert_eq!(place.ask(".git"), verdict);
         let rules = place.rules();
@@ -72,5 +73,5 @@ fn a_repository_is_taken_as_a_whole_or_not_at_all() {
     }
     // A file of that name leads to one elsewhere.
     place.write("sub/.git", "gitdir: ../.git\n");
-    assert_eq!(place.ask("sub/.git"), Verdict::Take);
+    assert_eq!(place.ask("sub/.git"), ExclusionVerdict::Take);
 }

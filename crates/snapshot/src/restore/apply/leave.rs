@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode};
 
 use super::super::meta::{self, Handle, Has, Problems};
-use super::super::plan::{DirIndex, How, Leave, PlanDir};
-use super::super::put::{NotDone, Place};
+use super::super::place_entry::{NotDone, TargetDir};
+use super::super::plan::{DirEntryMode, DirIndex, Leave, PlanDir};
 use super::super::{RestoreError, RestoreOutcome, Why};
-use super::{Fd, Work};
+use super::{ApplyWork, Fd};
 use crate::diff::{Aspects, EntryRef};
 use crate::dirs::open_dir;
 use crate::disk;
 
-impl Work<'_> {
+impl ApplyWork<'_> {
     /// Remove an emptied directory, and put in place what replaces it.
     pub(super) fn remove(
         &self,
@@ -41,7 +41,7 @@ impl Work<'_> {
         self.marks.own(self.plan, index);
         if let Some(new) = then {
             let mut problems = Vec::new();
-            let mut place = Place::new(parent.as_fd(), self.objects);
+            let mut place = TargetDir::new(parent.as_fd(), self.objects);
             let created = self.create(new, &mut place, &mut problems);
             self.report(index, None, problems, outcome);
             created?;
@@ -86,7 +86,8 @@ impl Work<'_> {
                     let set = handle.chmod(wanted);
                     problems.extend(set.err().map(RestoreError::io("change its permissions")));
                 }
-                let moved = matches!(&dir.how, How::Enter(old) if old.meta.mtime != found.meta.mtime);
+                let moved =
+                    matches!(&dir.how, DirEntryMode::Enter(old) if old.meta.mtime != found.meta.mtime);
                 if touched || moved {
                     let set = handle.set_mtime(found.meta.mtime);
                     problems.extend(set.err().map(RestoreError::io("set its time")));

@@ -1,8 +1,8 @@
 //! Entries that must stay: those changed by others, and repositories that would become a mix of two states.
 
-use super::super::found::is_torn;
-use super::super::unit::{self, Base};
-use super::{Builder, Frame};
+use super::super::conflict_unit::{self, Base};
+use super::super::presence::is_torn;
+use super::{BuildFrame, Builder};
 use crate::diff::{Aspects, EntryRef};
 use crate::node::{Entry, Name, Node, Reason};
 use crate::state::ObjectError;
@@ -10,7 +10,7 @@ use crate::state::ObjectError;
 impl Builder<'_> {
     /// Whether the current entry was changed by others: it is in none of the given states.
     pub(super) fn is_conflict(&self, name: &Name, new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
-        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return false };
+        let Some(BuildFrame { bases, resumed, .. }) = self.frames.last() else { return false };
         if self.resuming && is_torn(new, old) {
             return false;
         }
@@ -52,7 +52,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn is_dir_conflict(&self, old: &EntryRef) -> bool {
-        let Some(Frame { bases, .. }) = self.frames.last() else { return false };
+        let Some(BuildFrame { bases, .. }) = self.frames.last() else { return false };
         let differs = |base: &Base| {
             let base = base.as_ref().and_then(|node| node.entry(old.name.as_bytes()));
             base.is_some_and(|base| Aspects::to_reach(old, base).permissions())
@@ -63,7 +63,7 @@ impl Builder<'_> {
     /// Whether others changed anything in a `.git`: it is restored or kept as a whole. When a restore is completed, its
     /// state at the beginning counts.
     pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
-        let Some(Frame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
+        let Some(BuildFrame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
         if name.as_bytes() != b".git" || bases.is_empty() {
             return Ok(false);
         }
@@ -73,7 +73,7 @@ impl Builder<'_> {
             old.map(|old| &**old)
         };
         match now.filter(|now| now.is_dir()) {
-            Some(now) => unit::is_changed(now, bases, self.objects),
+            Some(now) => conflict_unit::is_changed(now, bases, self.objects),
             None => Ok(false),
         }
     }
@@ -89,6 +89,6 @@ impl Builder<'_> {
         if name.as_bytes() != b".git" {
             return Ok(None);
         }
-        unit::missing(new, self.objects)
+        conflict_unit::missing(new, self.objects)
     }
 }

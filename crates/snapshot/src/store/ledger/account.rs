@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::books::{Books, Reserved};
+use super::ledger_file::{LedgerFile, Reserved};
 use super::{
     BESIDE, BOOKS, Class, FOLDER, LARGEST_STEP, LOCK, Ledger, Owner, Quota, SMALLEST_STEP, STEP_SHARE,
     lock_name,
@@ -75,7 +75,7 @@ impl Account {
         if store.root.stat(FOLDER)?.is_none() {
             return Ok(None);
         }
-        let books = Books::read(&Ledger::of(store)?.folder, BOOKS)?;
+        let books = LedgerFile::read(&Ledger::of(store)?.folder, BOOKS)?;
         let limited = books.filter(|books| books.total_limit > 0);
         let Some(books) = limited else { return Ok(None) };
         let quota = Quota {
@@ -179,7 +179,7 @@ impl Account {
     fn cancel(&self, store_books: &Ledger) -> Result<(), StoreError> {
         let _lock = Lock::take(&store_books.folder, LOCK, true, true)?;
         // The next writer recounts damaged books.
-        let Some(mut books) = Books::read(&store_books.folder, BOOKS)? else { return Ok(()) };
+        let Some(mut books) = LedgerFile::read(&store_books.folder, BOOKS)? else { return Ok(()) };
         books.writers.retain(|writer| writer.id != self.id);
         books.write(&store_books.folder, BOOKS)
     }

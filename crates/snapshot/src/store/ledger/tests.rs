@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::hash::content_hash;
-use crate::store::{Key, StoreWriter, WriteOptions};
+use crate::store::{ObjectKey, StoreWriter, WriteOptions};
 
 const LIMIT: u64 = 4 << 20;
 /// Space of a writer's pack and index besides its objects, and unused reservation steps.
@@ -95,7 +95,7 @@ fn action() -> impl Strategy<Value = Action> {
 struct World {
     dir: tempfile::TempDir,
     seed: u64,
-    keys: Vec<Key>,
+    keys: Vec<ObjectKey>,
 }
 
 impl World {
@@ -111,14 +111,19 @@ impl World {
             .sum()
     }
 
-    fn put(&mut self, writer: &StoreWriter<'_>, objects: u8, size: u16) -> Result<Vec<Key>, StoreError> {
+    fn put(
+        &mut self,
+        writer: &StoreWriter<'_>,
+        objects: u8,
+        size: u16,
+    ) -> Result<Vec<ObjectKey>, StoreError> {
         let mut keys = Vec::new();
         let mut appender = writer.appender()?;
         let mut refused = None;
         for _ in 0..objects {
             self.seed += 1;
             let bytes = noise(self.seed, usize::from(size));
-            let key = Key::from(content_hash(&bytes));
+            let key = ObjectKey::from(content_hash(&bytes));
             match appender.put(key, &bytes) {
                 Ok(_) => keys.push(key),
                 Err(error) => {
@@ -162,7 +167,7 @@ proptest! {
         let mut world = World { dir: tempfile::tempdir().unwrap(), seed: 0, keys: Vec::new() };
         std::fs::create_dir(world.dir.path().join("beside")).unwrap();
         let holder = Process::new(&world.store(), Owner::Session);
-        let mut held: Option<(StoreWriter<'_>, Vec<Key>)> = None;
+        let mut held: Option<(StoreWriter<'_>, Vec<ObjectKey>)> = None;
         let mut beside = 0u64;
         for action in actions {
             match action {
@@ -206,7 +211,7 @@ proptest! {
                 }
                 Action::Collect { keep } if held.is_none() => {
                     let from = world.keys.len().saturating_sub(usize::from(keep));
-                    let live: BTreeSet<Key> = world.keys.split_off(from).into_iter().collect();
+                    let live: BTreeSet<ObjectKey> = world.keys.split_off(from).into_iter().collect();
                     let store = Store::open(&world.store()).unwrap();
                     store.gc(&|key| live.contains(&key)).unwrap();
                     store.recount().unwrap();
@@ -260,7 +265,7 @@ fn writers_at_once_are_not_refused_while_there_is_room() {
                 let mut appender = writer.appender().unwrap();
                 for part in 0..5 {
                     let bytes = noise(number as u64 * 100 + part + 1, 9_000);
-                    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+                    appender.put(ObjectKey::from(content_hash(&bytes)), &bytes).unwrap();
                 }
                 appender.finish().unwrap();
                 let _published = writer.publish().unwrap();
@@ -280,13 +285,13 @@ fn what_a_dead_writer_left_counts_only_until_it_is_removed() {
     let bytes = noise(1, 3 << 20);
     let writer = process.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
-    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.put(ObjectKey::from(content_hash(&bytes)), &bytes).unwrap();
     appender.finish().unwrap();
     kill(writer);
     assert!(process.store.room().unwrap() < 1 << 20);
     let writer = process.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
-    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.put(ObjectKey::from(content_hash(&bytes)), &bytes).unwrap();
     appender.finish().unwrap();
     let _published = writer.publish().unwrap();
 }
@@ -299,14 +304,14 @@ fn what_a_dead_writer_reserved_falls_with_its_lock() {
     let writer = process.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
     let bytes = noise(1, 3 << 20);
-    appender.put(Key::from(content_hash(&bytes)), &bytes).unwrap();
+    appender.put(ObjectKey::from(content_hash(&bytes)), &bytes).unwrap();
     appender.finish().unwrap();
     // While it lives, another writer has only the rest.
     let other = Process::new(&path, Owner::Session);
     let second = other.store.writer(WriteOptions::default()).unwrap();
     let mut appender = second.appender().unwrap();
     let more = noise(2, 2 << 20);
-    let refused = appender.put(Key::from(content_hash(&more)), &more);
+    let refused = appender.put(ObjectKey::from(content_hash(&more)), &more);
     assert!(matches!(refused, Err(StoreError::OverBudget { .. })), "{refused:?}");
     appender.finish().unwrap();
     drop(second);
@@ -314,7 +319,7 @@ fn what_a_dead_writer_reserved_falls_with_its_lock() {
     // Its temporary files are removed by the first writer that is alone, its reservation by the first that asks.
     let third = other.store.writer(WriteOptions::default()).unwrap();
     let mut appender = third.appender().unwrap();
-    appender.put(Key::from(content_hash(&more)), &more).unwrap();
+    appender.put(ObjectKey::from(content_hash(&more)), &more).unwrap();
     appender.finish().unwrap();
     let _published = third.publish().unwrap();
 }

@@ -18,7 +18,7 @@ fn nothing_live_is_lost_with_others_at_work() {
     let over = AtomicBool::new(false);
     // Half of the objects are dead at once, so that collections have to rewrite packs.
     let trash = |round: usize| noise(round as u64 + 1, 14_000);
-    let dead: HashSet<Key> = (0..30).map(|round| blob(&trash(round))).collect();
+    let dead: HashSet<ObjectKey> = (0..30).map(|round| blob(&trash(round))).collect();
     std::thread::scope(|scope| {
         let maintenance = [
             scope.spawn(|| {

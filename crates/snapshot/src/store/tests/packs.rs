@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 
-use super::super::index::{About, Entry, Index, encode};
+use super::super::index::{About, ObjectIndex, ObjectLocation, encode};
 use super::super::record::{Codec, HEAD, Head};
 use super::*;
 
 #[test]
 fn every_kind_comes_back() {
     let world = World::new();
-    let tree = Key::from(tree_id(b"a node"));
-    let rules = Key::rules(content_hash(b"some rules"));
+    let tree = ObjectKey::from(tree_id(b"a node"));
+    let rules = ObjectKey::rules(content_hash(b"some rules"));
     let writer = world.store.writer(WriteOptions::default()).unwrap();
     let mut appender = writer.appender().unwrap();
     assert_eq!(appender.put(blob(b""), b"").unwrap(), Put::Stored);
@@ -173,7 +173,8 @@ fn collecting_keeps_the_live_and_removes_the_dead() {
     put_all(&world.store, &contents[..10].iter().map(Vec::as_slice).collect::<Vec<_>>());
     put_all(&world.store, &contents[10..20].iter().map(Vec::as_slice).collect::<Vec<_>>());
     put_all(&world.store, &contents[20..].iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let live: Vec<Key> = contents[..10].iter().chain(&contents[28..]).map(|bytes| blob(bytes)).collect();
+    let live: Vec<ObjectKey> =
+        contents[..10].iter().chain(&contents[28..]).map(|bytes| blob(bytes)).collect();
     let collected = world.store.gc(&|key| live.contains(&key)).unwrap();
     assert_eq!((collected.packs_dropped, collected.packs_rewritten), (1, 1));
     assert!(collected.bytes_after < collected.bytes_before);
@@ -293,14 +294,14 @@ fn the_folder_is_private() {
     }
 }
 
-fn any_key() -> impl Strategy<Value = Key> {
+fn any_key() -> impl Strategy<Value = ObjectKey> {
     let kind = prop_oneof![
         Just(ObjectKind::Blob),
         Just(ObjectKind::Tree),
         Just(ObjectKind::Rules),
         Just(ObjectKind::Chunk)
     ];
-    (kind, any::<[u8; 32]>()).prop_map(|(kind, hash)| Key { kind, hash })
+    (kind, any::<[u8; 32]>()).prop_map(|(kind, hash)| ObjectKey { kind, hash })
 }
 
 proptest! {
@@ -316,13 +317,13 @@ proptest! {
 
     #[test]
     fn indexes_find_what_they_hold(keys in proptest::collection::btree_set(any_key(), 0..200), other in any_key()) {
-        let entry = |(place, key): (usize, &Key)| Entry {
+        let entry = |(place, key): (usize, &ObjectKey)| ObjectLocation {
             key: *key, codec: Codec::Zstd, raw: 7, stored: 5, offset: place as u64 * 100,
         };
-        let mut entries: Vec<Entry> = keys.iter().enumerate().map(entry).collect();
+        let mut entries: Vec<ObjectLocation> = keys.iter().enumerate().map(entry).collect();
         let about = About { pack_len: 12345, boot: [7; 16], settled: true };
         let bytes = encode(&mut entries.clone(), &about);
-        let index = Index::decode(bytes.clone()).unwrap();
+        let index = ObjectIndex::decode(bytes.clone()).unwrap();
         prop_assert_eq!(index.about(), &about);
         for entry in &entries {
             prop_assert_eq!(index.find(&entry.key), Some(*entry));
@@ -330,12 +331,12 @@ proptest! {
         prop_assert_eq!(index.find(&other).is_some(), keys.contains(&other));
         entries.sort_by_key(|entry| (entry.key.hash, entry.key.kind.byte()));
         prop_assert_eq!(index.entries().collect::<Vec<_>>(), entries);
-        prop_assert!(Index::decode(bytes[..bytes.len() - 1].to_vec()).is_none());
+        prop_assert!(ObjectIndex::decode(bytes[..bytes.len() - 1].to_vec()).is_none());
     }
 
     #[test]
     fn hostile_bytes_are_no_index(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        prop_assert!(Index::decode(bytes).is_none());
+        prop_assert!(ObjectIndex::decode(bytes).is_none());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! JSON output of `nono rollback show`. Field names are stable.
 
+use nono::json::path;
 use nono::rollback::json::{change, session as session_json, snapshot, snapshot_id as id};
 use nono::rollback::{ChangeSet, RollbackError, RollbackSession};
-use nono::shapes::path;
 use nono::snapshot::SnapshotError;
 use serde_json::{Value, json};
 

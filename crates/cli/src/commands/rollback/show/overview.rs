@@ -10,8 +10,8 @@ use nono::snapshot::{Manifest, SnapshotId};
 use super::super::text::some;
 use super::Shown;
 use crate::age::{ago, local};
-use crate::commands::differences::Failed;
-use crate::commands::tracked::{counts, not_covered};
+use crate::commands::diff_output::DiffFailure;
+use crate::commands::rollback_notices::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
 use crate::units::{bytes, grouped};
@@ -21,7 +21,7 @@ const SOME: usize = 200;
 /// Maximum width of the name column; longer names do not shift the other rows.
 const NAME: usize = 60;
 
-pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+pub(super) fn overview(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     head(view, out)?;
     view.page.line(&[], out)?;
     let set = view.page.set;
@@ -64,7 +64,7 @@ fn nothing(view: &Shown<'_>) -> &'static str {
     }
 }
 
-fn head(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+fn head(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let entry = view.session.entry();
     let title = Span::new(format!("session {}", escape(&entry.id)), Style::Title);
     let alarm = if entry.status == Status::Finished { Style::Plain } else { Style::Warning };
@@ -101,7 +101,7 @@ fn facts(entry: &SessionEntry) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn changes(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+fn changes(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let later = view.page.set.items.iter().take_while(|item| item.executes_later.is_some()).count();
     let (first, rest) = view.page.set.items.split_at(later);
     let titles: Vec<String> = view.page.set.items.iter().map(|item| title(view.page.set, item)).collect();
@@ -130,7 +130,13 @@ fn changes(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
     Ok(())
 }
 
-fn line(view: &Shown<'_>, item: &Item, title: &str, width: usize, out: &mut dyn Write) -> Result<(), Failed> {
+fn line(
+    view: &Shown<'_>,
+    item: &Item,
+    title: &str,
+    width: usize,
+    out: &mut dyn Write,
+) -> Result<(), DiffFailure> {
     let style = match item.kind {
         ItemKind::Created => Style::Added,
         ItemKind::Deleted => Style::Removed,
@@ -162,7 +168,7 @@ fn detail(item: &Item) -> String {
 }
 
 /// Lists the snapshots, one per line.
-pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Failed> {
+pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let known = view.session.snapshots()?;
     let width = known.iter().map(|info| info.id.to_string().len()).max().unwrap_or(0);
     let what = |info: &SnapshotInfo| match (&info.id, info.thinned) {
@@ -180,7 +186,7 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Fai
 }
 
 /// Lists what the snapshot does not cover, with the reasons.
-pub(super) fn coverage(manifest: &Manifest, full: bool, out: &mut dyn Write) -> Result<(), Failed> {
+pub(super) fn coverage(manifest: &Manifest, full: bool, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let coverage = &manifest.coverage;
     let (files, size) = (grouped(coverage.files), bytes(coverage.bytes));
     writeln!(out, "snapshot {}: {files} files, {size}", escape(&manifest.id.to_string()))?;

@@ -20,7 +20,7 @@ fn hermes_settings_keep_their_comments() {
         let before = desk.tree();
         desk.install();
         let with = fs::read_to_string(&file).unwrap();
-        assert_eq!(desk.state(), State::Installed, "{with}");
+        assert_eq!(desk.state(), HookState::Installed, "{with}");
         for line in text
             .lines()
             .filter(|line| !line.trim().is_empty() && !line.contains("{}") && !line.contains("[]"))
@@ -81,14 +81,14 @@ fn hermes_settings_that_are_no_yaml_are_refused() {
         let error = plan_install(&desk.request).unwrap_err();
         let InstallError::Malformed { line, column, .. } = &error else { panic!("{text}: {error}") };
         assert!((1..=text.lines().count() + 1).contains(line) && *column > 0, "{text}: {error}");
-        assert!(matches!(desk.state(), State::Broken { .. }), "{text}");
+        assert!(matches!(desk.state(), HookState::Broken { .. }), "{text}");
         assert_eq!(desk.tree(), before);
     }
     for nothing in ["", "\n# nothing yet\n", "---\n", "\u{feff}# mark\n"] {
         let desk = Desk::new(agent("hermes"));
         desk.put(".hermes/config.yaml", nothing);
         desk.install();
-        assert_eq!(desk.state(), State::Installed, "{nothing:?}");
+        assert_eq!(desk.state(), HookState::Installed, "{nothing:?}");
     }
 }
 

@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::{fs, io};
 
 use super::oracle::{GIT, GIT_BACK, PATCH, applied, git, leads, patch_of};
-use crate::rollback::changes::testing::{Node, Sample, Tree, file, link, path, program, tree};
+use crate::rollback::changes::testing::{Sample, TestNode, TestTree, file, link, path, program, tree};
 use crate::rollback::patch::{binary, names};
 
-fn all(old: &[(&str, Node)], new: &[(&str, Node)]) {
+fn all(old: &[(&str, TestNode)], new: &[(&str, TestNode)]) {
     leads(&tree(old), &tree(new), &[GIT, GIT_BACK, PATCH]);
 }
 
-fn git_only(old: &[(&str, Node)], new: &[(&str, Node)]) {
+fn git_only(old: &[(&str, TestNode)], new: &[(&str, TestNode)]) {
     leads(&tree(old), &tree(new), &[GIT, GIT_BACK]);
 }
 
@@ -151,13 +151,13 @@ fn any_name() {
         b"{x}",
         b"\x7f\x01\x07\x08\x0b\x0c\r",
     ];
-    let at = |content: &str| -> Tree { odd.iter().map(|name| (name.to_vec(), file(content))).collect() };
+    let at = |content: &str| -> TestTree { odd.iter().map(|name| (name.to_vec(), file(content))).collect() };
     for tools in [GIT, GIT_BACK, PATCH] {
         leads(&at("1\n2\n"), &at("1\n3\n"), &[tools]);
     }
     // Renamed, created, deleted, binary, empty, mode only.
     for name in odd {
-        let one = |prefix: &str, node: Node| -> Tree {
+        let one = |prefix: &str, node: TestNode| -> TestTree {
             [([prefix.as_bytes(), b"/", name].concat(), node), (b"keep".to_vec(), file("x"))].into()
         };
         let long = numbered(9).concat();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::rollback::changes::Item;
-use crate::rollback::changes::testing::{Sample, Tree, read, write};
+use crate::rollback::changes::testing::{Sample, TestTree, read, write};
 use crate::rollback::patch::git;
 
 pub(super) fn patch_of(sample: &Sample) -> Vec<u8> {
@@ -38,7 +38,12 @@ fn feed(mut command: Command, input: &[u8]) -> Output {
 }
 
 /// Result of applying the patch to `tree` with `program args`, or the error output.
-pub(super) fn applied(program: &str, args: &[&str], tree: &Tree, patch: &[u8]) -> Result<Tree, String> {
+pub(super) fn applied(
+    program: &str,
+    args: &[&str],
+    tree: &TestTree,
+    patch: &[u8],
+) -> Result<TestTree, String> {
     let dir = tempfile::tempdir().unwrap();
     let root: PathBuf = dir.path().join("tree");
     write(&root, tree);
@@ -59,7 +64,7 @@ pub(super) const PATCH: (&str, &[&str]) = ("patch", &["-p1", "-s", "--no-backup-
 
 /// Check that the patch from `old` to `new` yields `new` with each of these programs.
 #[track_caller]
-pub(super) fn leads(old: &Tree, new: &Tree, by: &[(&str, &[&str])]) {
+pub(super) fn leads(old: &TestTree, new: &TestTree, by: &[(&str, &[&str])]) {
     let patch = patch_of(&Sample::new(old, new));
     for (program, args) in by {
         let back = args.contains(&"-R");
@@ -67,7 +72,7 @@ pub(super) fn leads(old: &Tree, new: &Tree, by: &[(&str, &[&str])]) {
         let text = String::from_utf8_lossy(&patch);
         match applied(program, args, from, &patch) {
             Ok(result) => {
-                let other = |tree: &Tree| -> Vec<String> {
+                let other = |tree: &TestTree| -> Vec<String> {
                     let differs = |name: &&Vec<u8>| result.get(*name) != to.get(*name);
                     tree.keys()
                         .filter(differs)

@@ -1,7 +1,7 @@
 //! Patches between random trees; the seed is printed on failure.
 
 use super::oracle::{GIT, GIT_BACK, PATCH, leads};
-use crate::rollback::changes::testing::{Node, Tree};
+use crate::rollback::changes::testing::{TestNode, TestTree};
 
 /// Small pseudo-random generator; the same seed gives the same trees.
 pub(super) struct Dice(u64);
@@ -64,11 +64,11 @@ impl Dice {
         (0..self.below(300)).map(|_| self.below(256).to_le_bytes()[0]).chain([0]).collect()
     }
 
-    fn node(&mut self, text_only: bool) -> Node {
+    fn node(&mut self, text_only: bool) -> TestNode {
         match self.below(if text_only { 6 } else { 9 }) {
-            6 | 7 => Node::File(self.binary(), self.one_in(4)),
-            8 => Node::Link([b"to ".to_vec(), self.line(), b"x".to_vec()].concat()),
-            _ => Node::File(self.text(), self.one_in(4)),
+            6 | 7 => TestNode::File(self.binary(), self.one_in(4)),
+            8 => TestNode::Link([b"to ".to_vec(), self.line(), b"x".to_vec()].concat()),
+            _ => TestNode::File(self.text(), self.one_in(4)),
         }
     }
 
@@ -79,8 +79,8 @@ impl Dice {
         [self.pick(&dirs), self.pick(&names)].concat()
     }
 
-    fn tree(&mut self, text_only: bool) -> Tree {
-        let mut tree = Tree::new();
+    fn tree(&mut self, text_only: bool) -> TestTree {
+        let mut tree = TestTree::new();
         for _ in 0..3 + self.below(10) {
             let (name, node) = (self.name(), self.node(text_only));
             put(&mut tree, name, node);
@@ -88,7 +88,7 @@ impl Dice {
         tree
     }
 
-    fn next(&mut self, old: &Tree, text_only: bool) -> Tree {
+    fn next(&mut self, old: &TestTree, text_only: bool) -> TestTree {
         let mut new = old.clone();
         for _ in 0..=self.below(6) {
             let known: Vec<Vec<u8>> = new.keys().cloned().collect();
@@ -101,18 +101,18 @@ impl Dice {
             let node = new.remove(&name).unwrap();
             let changed = match (self.below(5), node) {
                 (0, _) => continue,
-                (1, Node::File(content, executable)) => Node::File(content, !executable),
+                (1, TestNode::File(content, executable)) => TestNode::File(content, !executable),
                 (2, node) => {
                     put(&mut new, self.name(), node);
                     continue;
                 }
-                (3, Node::File(content, executable)) => {
+                (3, TestNode::File(content, executable)) => {
                     let content = self.edit(&content);
-                    put(&mut new, self.name(), Node::File(content, executable));
+                    put(&mut new, self.name(), TestNode::File(content, executable));
                     continue;
                 }
                 (4, _) if self.one_in(2) => self.node(text_only),
-                (_, Node::File(content, executable)) => Node::File(self.edit(&content), executable),
+                (_, TestNode::File(content, executable)) => TestNode::File(self.edit(&content), executable),
                 (_, node) => node,
             };
             new.insert(name, changed);
@@ -126,13 +126,13 @@ fn within(inner: &[u8], outer: &[u8]) -> bool {
 }
 
 /// Whether a directory replaced a file or the reverse, which `patch` cannot do.
-fn change_places(old: &Tree, new: &Tree) -> bool {
-    let above = |a: &Tree, b: &Tree| a.keys().any(|outer| b.keys().any(|inner| within(inner, outer)));
+fn change_places(old: &TestTree, new: &TestTree) -> bool {
+    let above = |a: &TestTree, b: &TestTree| a.keys().any(|outer| b.keys().any(|inner| within(inner, outer)));
     above(old, new) || above(new, old)
 }
 
 /// Insert a node, and remove everything above or below it.
-fn put(tree: &mut Tree, name: Vec<u8>, node: Node) {
+fn put(tree: &mut TestTree, name: Vec<u8>, node: TestNode) {
     tree.retain(|known, _| !within(known, &name) && !within(&name, known));
     tree.insert(name, node);
 }

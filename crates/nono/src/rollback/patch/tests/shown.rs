@@ -5,22 +5,22 @@ use std::path::Path;
 
 use super::oracle::{applied, git};
 use super::random::Dice;
-use crate::rollback::changes::testing::{Node, Sample, file, link, numbered, program, tree, write};
+use crate::rollback::changes::testing::{Sample, TestNode, file, link, numbered, program, tree, write};
 use crate::rollback::changes::{Item, ItemKind};
-use crate::rollback::patch::{self, Body, Hunk, Line, LineKind, Segment, hunks};
+use crate::rollback::patch::{self, Body, Hunk, LineKind, PatchLine, Segment, hunks};
 
-fn one(old: Node, new: Node) -> (Sample, Item) {
+fn one(old: TestNode, new: TestNode) -> (Sample, Item) {
     let sample = Sample::new(&tree(&[("f", old)]), &tree(&[("f", new)]));
     let item = sample.changes().items.remove(0);
     (sample, item)
 }
 
-fn body(old: Node, new: Node) -> Body {
+fn body(old: TestNode, new: TestNode) -> Body {
     let (sample, item) = one(old, new);
     patch::file_diff(&sample.manager, &item, 3).unwrap().body
 }
 
-fn text(line: &Line) -> Vec<u8> {
+fn text(line: &PatchLine) -> Vec<u8> {
     line.segments.iter().flat_map(|segment| segment.text.clone()).collect()
 }
 
@@ -228,7 +228,7 @@ fn bodies() {
 
 #[test]
 fn modes_are_told_where_they_differ() {
-    let modes = |old: Node, new: Node| {
+    let modes = |old: TestNode, new: TestNode| {
         let (sample, item) = one(old, new);
         let diff = patch::file_diff(&sample.manager, &item, 3).unwrap();
         (diff.old_mode, diff.new_mode)

@@ -21,7 +21,7 @@ const ARCH: u32 = 4;
 
 /// Action of the kernel on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum FilterAction {
     Allow,
     Errno(i32),
     /// Notify the listener.
@@ -29,13 +29,13 @@ pub(crate) enum Action {
     Kill,
 }
 
-impl Action {
+impl FilterAction {
     pub(crate) fn code(self) -> u32 {
         match self {
-            Action::Allow => 0x7fff_0000,
-            Action::Errno(errno) => 0x0005_0000 | (errno.unsigned_abs() & 0xffff),
-            Action::Notify => 0x7fc0_0000,
-            Action::Kill => 0x8000_0000,
+            FilterAction::Allow => 0x7fff_0000,
+            FilterAction::Errno(errno) => 0x0005_0000 | (errno.unsigned_abs() & 0xffff),
+            FilterAction::Notify => 0x7fc0_0000,
+            FilterAction::Kill => 0x8000_0000,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Block {
     }
 
     /// Returns an action.
-    pub(crate) fn ret(self, action: Action) -> Block {
+    pub(crate) fn ret(self, action: FilterAction) -> Block {
         self.push(RET, 0, 0, action.code())
     }
 
@@ -109,13 +109,13 @@ impl Block {
     }
 
     /// Decides unless the loaded value equals `value`.
-    pub(crate) fn unless(mut self, value: u32, action: Action) -> Block {
+    pub(crate) fn unless(mut self, value: u32, action: FilterAction) -> Block {
         self.0.push(instruction(JEQ, 1, 0, value));
         self.ret(action)
     }
 
     /// Decides if the 64-bit argument is not zero.
-    pub(crate) fn when_nonzero_64(self, arg: u32, action: Action) -> Block {
+    pub(crate) fn when_nonzero_64(self, arg: u32, action: FilterAction) -> Block {
         self.push(LD_ABS, 0, 0, low(arg)).unless(0, action).push(LD_ABS, 0, 0, low(arg) + 4).unless(0, action)
     }
 
@@ -138,8 +138,8 @@ impl Block {
 /// Decides by the loaded number: the block of its rule, else allow. Rules are sorted and their numbers differ.
 pub(crate) fn dispatch(rules: &[(u32, Block)]) -> Block {
     match rules {
-        [] => Block::new().ret(Action::Allow),
-        [(number, then)] => Block::new().when(*number, then.clone()).ret(Action::Allow),
+        [] => Block::new().ret(FilterAction::Allow),
+        [(number, then)] => Block::new().when(*number, then.clone()).ret(FilterAction::Allow),
         _ => {
             let (left, right) = rules.split_at(rules.len() / 2);
             Block::new().when_at_least(right[0].0, dispatch(right)).then(dispatch(left))
@@ -150,7 +150,7 @@ pub(crate) fn dispatch(rules: &[(u32, Block)]) -> Block {
 /// Call as a filter sees it; used by the tests' interpreter.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
+pub(crate) struct FilteredCall {
     pub(crate) arch: u32,
     pub(crate) nr: u32,
     pub(crate) args: [u64; 6],
@@ -158,7 +158,7 @@ pub(crate) struct Call {
 
 /// Runs a program as the kernel would, and returns the action word.
 #[cfg(test)]
-pub(crate) fn interpret(program: &[Instruction], call: Call) -> u32 {
+pub(crate) fn interpret(program: &[Instruction], call: FilteredCall) -> u32 {
     let load = |offset: u32| -> u32 {
         match offset {
             NR => call.nr,

@@ -8,7 +8,7 @@
 mod bpf;
 mod calls;
 
-use bpf::{Action, Block, dispatch};
+use bpf::{Block, FilterAction, dispatch};
 use nono_sys::seccomp::Instruction;
 
 /// Network as the filter sees it.
@@ -67,8 +67,8 @@ pub(super) struct FilterSpec {
     pub(super) mediated: Mediated,
 }
 
-const EPERM: Action = Action::Errno(libc::EPERM);
-const ENOSYS: Action = Action::Errno(libc::ENOSYS);
+const EPERM: FilterAction = FilterAction::Errno(libc::EPERM);
+const ENOSYS: FilterAction = FilterAction::Errno(libc::ENOSYS);
 
 /// Assembles the program.
 pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
@@ -76,10 +76,10 @@ pub(super) fn compile(spec: FilterSpec) -> Vec<Instruction> {
     rules.sort_by_key(|(nr, _)| *nr);
     Block::new()
         .load_arch()
-        .unless(calls::AUDIT_ARCH, Action::Kill)
+        .unless(calls::AUDIT_ARCH, FilterAction::Kill)
         .load_number()
         // x32 numbers share the architecture word with x86-64.
-        .when_at_least(0x4000_0000, Block::new().ret(Action::Kill))
+        .when_at_least(0x4000_0000, Block::new().ret(FilterAction::Kill))
         .when_at_least(calls::FIRST_UNKNOWN, Block::new().ret(ENOSYS))
         .then(dispatch(&rules))
         .into_program()
@@ -114,7 +114,7 @@ fn rules(spec: FilterSpec) -> Rules {
         rules.extend(always(calls::MEMFD, ENOSYS));
     }
     if !spec.watches {
-        rules.extend(always(&[libc::SYS_inotify_add_watch], Action::Errno(libc::EACCES)));
+        rules.extend(always(&[libc::SYS_inotify_add_watch], FilterAction::Errno(libc::EACCES)));
     }
     rules.extend(mediated(spec.mediated));
     rules
@@ -122,7 +122,7 @@ fn rules(spec: FilterSpec) -> Rules {
 
 /// Rules for calls that the supervisor decides. `O_PATH` opens nothing that Landlock or the supervisor would refuse.
 fn mediated(families: Mediated) -> Rules {
-    let notify = || Block::new().ret(Action::Notify);
+    let notify = || Block::new().ret(FilterAction::Notify);
     let every = |list: &[libc::c_long]| -> Rules { list.iter().map(|nr| (number(*nr), notify())).collect() };
     let mut rules = Rules::new();
     if families.opens {
@@ -175,7 +175,7 @@ fn number(nr: libc::c_long) -> u32 {
 }
 
 fn allow() -> Block {
-    Block::new().ret(Action::Allow)
+    Block::new().ret(FilterAction::Allow)
 }
 
 fn refuse() -> Block {
@@ -239,7 +239,7 @@ fn by_argument(sockets: SocketRule) -> Rules {
         .then(allow());
     // Answered with success without doing it: the supervisor could not inspect a non-dumpable child.
     let dumpable =
-        Block::new().load_arg(1, u32::MAX).when(0, Block::new().ret(Action::Errno(0))).then(allow());
+        Block::new().load_arg(1, u32::MAX).when(0, Block::new().ret(FilterAction::Errno(0))).then(allow());
     let prctl =
         Block::new().load_arg(0, u32::MAX).when(number(libc::PR_SET_DUMPABLE.into()), dumpable).then(allow());
     vec![
@@ -250,7 +250,7 @@ fn by_argument(sockets: SocketRule) -> Rules {
 }
 
 fn sockets(spec: FilterSpec) -> Rules {
-    let no_family = Action::Errno(libc::EAFNOSUPPORT);
+    let no_family = FilterAction::Errno(libc::EAFNOSUPPORT);
     let inet = internet(spec.sockets);
     let socket = Block::new()
         .load_arg(0, u32::MAX)
@@ -304,7 +304,7 @@ fn unix(may_exist: bool) -> Block {
 /// sockets, it makes a pair that cannot; where paths are masked, they are closed to it as to a stream.
 fn pair(spec: FilterSpec) -> Block {
     let datagrams = if spec.mediated.connects {
-        Block::new().ret(Action::Notify)
+        Block::new().ret(FilterAction::Notify)
     } else if spec.unix_sockets {
         allow()
     } else {
@@ -319,7 +319,7 @@ fn pair(spec: FilterSpec) -> Block {
 
 fn internet(rule: SocketRule) -> Block {
     let protocols: &[libc::c_int] = match rule {
-        SocketRule::NoInternet => return Block::new().ret(Action::Errno(libc::EACCES)),
+        SocketRule::NoInternet => return Block::new().ret(FilterAction::Errno(libc::EACCES)),
         SocketRule::TcpOnly => &[0, libc::IPPROTO_TCP],
         SocketRule::OwnNetwork | SocketRule::Open => &[
             0,
@@ -334,7 +334,7 @@ fn internet(rule: SocketRule) -> Block {
     for protocol in protocols {
         by_protocol = by_protocol.when(number((*protocol).into()), allow());
     }
-    let by_protocol = by_protocol.ret(Action::Errno(libc::EPROTONOSUPPORT));
+    let by_protocol = by_protocol.ret(FilterAction::Errno(libc::EPROTONOSUPPORT));
     let mut block =
         Block::new().load_arg(1, TYPE_MASK).when(number(libc::SOCK_STREAM.into()), by_protocol.clone());
     if rule != SocketRule::TcpOnly {
@@ -350,7 +350,7 @@ fn netlink(rule: SocketRule) -> Block {
     if !matches!(rule, SocketRule::OwnNetwork | SocketRule::Open) {
         return Block::new().ret(ENOSYS);
     }
-    Block::new().load_arg(2, u32::MAX).unless(0, Action::Errno(libc::EPROTONOSUPPORT)).then(allow())
+    Block::new().load_arg(2, u32::MAX).unless(0, FilterAction::Errno(libc::EPROTONOSUPPORT)).then(allow())
 }
 
 #[cfg(test)]

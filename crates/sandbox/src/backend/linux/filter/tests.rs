@@ -1,4 +1,4 @@
-use super::bpf::{Call, interpret};
+use super::bpf::{FilteredCall, interpret};
 use super::*;
 
 const NOTHING: Mediated = Mediated {
@@ -39,7 +39,7 @@ const BARE: FilterSpec = FilterSpec {
 };
 
 fn ask(spec: FilterSpec, nr: libc::c_long, args: [u64; 6]) -> u32 {
-    interpret(&compile(spec), Call { arch: calls::AUDIT_ARCH, nr: number(nr), args })
+    interpret(&compile(spec), FilteredCall { arch: calls::AUDIT_ARCH, nr: number(nr), args })
 }
 
 fn args(list: &[u64]) -> [u64; 6] {
@@ -49,7 +49,7 @@ fn args(list: &[u64]) -> [u64; 6] {
 }
 
 fn errno(code: i32) -> u32 {
-    Action::Errno(code).code()
+    FilterAction::Errno(code).code()
 }
 
 const ALLOW: u32 = 0x7fff_0000;
@@ -57,10 +57,10 @@ const HIGH: u64 = 1 << 32;
 
 #[test]
 fn wrong_architectures_are_killed() {
-    let call = Call { arch: 0x4000_0003, nr: 5, args: [0; 6] };
-    assert_eq!(interpret(&compile(NAMESPACED), call), Action::Kill.code());
-    let x32 = Call { arch: calls::AUDIT_ARCH, nr: 0x4000_0000 | 2, args: [0; 6] };
-    assert_eq!(interpret(&compile(NAMESPACED), x32), Action::Kill.code());
+    let call = FilteredCall { arch: 0x4000_0003, nr: 5, args: [0; 6] };
+    assert_eq!(interpret(&compile(NAMESPACED), call), FilterAction::Kill.code());
+    let x32 = FilteredCall { arch: calls::AUDIT_ARCH, nr: 0x4000_0000 | 2, args: [0; 6] };
+    assert_eq!(interpret(&compile(NAMESPACED), x32), FilterAction::Kill.code());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn pairs_of_datagrams_are_closed_where_paths_are_not() {
         let pair = |spec| ask(spec, libc::SYS_socketpair, args(&[1, kind, 0]));
         assert_eq!(pair(NAMESPACED), ALLOW, "masked");
         assert_eq!(pair(BARE), errno(libc::EPERM));
-        assert_eq!(pair(mediated), Action::Notify.code());
+        assert_eq!(pair(mediated), FilterAction::Notify.code());
     }
     assert_eq!(ask(mediated, libc::SYS_socketpair, args(&[1, 1, 0])), ALLOW, "streams need no supervisor");
     assert_eq!(ask(NAMESPACED, libc::SYS_socketpair, args(&[1, 4, 0])), errno(libc::EPERM));
@@ -124,7 +124,7 @@ fn pairs_of_datagrams_are_closed_where_paths_are_not() {
 #[test]
 fn watches_are_judged_or_closed() {
     let watch = |spec| ask(spec, libc::SYS_inotify_add_watch, [0; 6]);
-    assert_eq!(watch(FilterSpec { mediated: EVERYTHING, ..NAMESPACED }), Action::Notify.code());
+    assert_eq!(watch(FilterSpec { mediated: EVERYTHING, ..NAMESPACED }), FilterAction::Notify.code());
     assert_eq!(watch(NAMESPACED), ALLOW, "no supervisor to judge it");
     assert_eq!(watch(BARE), errno(libc::EACCES));
 }
@@ -248,7 +248,7 @@ fn every_table_fits_its_jumps() {
 
 #[test]
 fn mediated_families_are_put_to_the_supervisor() {
-    let notify = Action::Notify.code();
+    let notify = FilterAction::Notify.code();
     let spec = FilterSpec { mediated: EVERYTHING, ..NAMESPACED };
     for nr in [libc::SYS_openat, libc::SYS_openat2, libc::SYS_chdir, libc::SYS_connect, libc::SYS_listen] {
         assert_eq!(ask(spec, nr, [0; 6]), notify, "{nr}");

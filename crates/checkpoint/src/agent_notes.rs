@@ -1,0 +1,94 @@
+//! Notes to agents about restores: `notes/<digest>.json` below nono's state, one file for each conversation.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use nono_snapshot::file::{self, Sync};
+use sha2::{Digest, Sha256};
+
+use crate::error::CheckpointError;
+use crate::host::Host;
+use crate::json;
+use crate::manager::RestoreNote;
+use crate::project::hex;
+
+/// Maximum number of notes of a conversation; those of an ended one are never fetched.
+const NOTES: usize = 20;
+
+fn dir(host: &Host) -> PathBuf {
+    host.state_dir.join("notes")
+}
+
+fn path(host: &Host, agent: &str, session: &str) -> PathBuf {
+    let mut digest = Sha256::new();
+    // With its length, so that different pairs have different digests.
+    digest.update((agent.len() as u64).to_le_bytes());
+    digest.update(agent);
+    digest.update(session);
+    dir(host).join(format!("{}.json", &hex(&digest.finalize())[..32]))
+}
+
+/// Locks the notes of all conversations for a short change.
+fn lock(host: &Host) -> Result<File, CheckpointError> {
+    let path = dir(host).join("lock");
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let lock = open.map_err(CheckpointError::io(&path))?;
+    lock.lock().map_err(CheckpointError::io(&path))?;
+    Ok(lock)
+}
+
+pub(crate) fn add(host: &Host, agent: &str, session: &str, note: RestoreNote) -> Result<(), CheckpointError> {
+    let dir = dir(host);
+    file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
+    let _lock = lock(host)?;
+    let path = path(host, agent, session);
+    // Unreadable notes are lost; the new one must not be.
+    let mut notes: Vec<RestoreNote> = json::load(&path).ok().flatten().unwrap_or_default();
+    notes.push(note);
+    let beyond = notes.len().saturating_sub(NOTES);
+    notes.drain(..beyond);
+    json::save(&path, &notes, Sync::No)
+}
+
+/// Removes and returns the notes of a conversation about these projects.
+pub(crate) fn take(
+    host: &Host,
+    agent: &str,
+    session: &str,
+    about: impl Fn(&RestoreNote) -> bool,
+) -> Result<Vec<RestoreNote>, CheckpointError> {
+    let path = path(host, agent, session);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let _lock = lock(host)?;
+    let notes: Vec<RestoreNote> = json::load_or_set_aside(&path)?.0.unwrap_or_default();
+    let (taken, others): (Vec<RestoreNote>, Vec<RestoreNote>) = notes.into_iter().partition(about);
+    if others.is_empty() {
+        file::remove(&path).map_err(CheckpointError::io(&path))?;
+    } else {
+        json::save(&path, &others, Sync::No)?;
+    }
+    Ok(taken)
+}
+
+/// Removes the note of a restore that was undone. Returns whether the agent had not fetched it yet, so that no further
+/// note is needed.
+pub(crate) fn withdraw(
+    host: &Host,
+    agent: &str,
+    session: &str,
+    restore: &str,
+) -> Result<bool, CheckpointError> {
+    let path = path(host, agent, session);
+    if !path.exists() {
+        return Ok(false);
+    }
+    let _lock = lock(host)?;
+    let mut notes: Vec<RestoreNote> = json::load_or_set_aside(&path)?.0.unwrap_or_default();
+    let before = notes.len();
+    notes.retain(|note| note.restore != restore);
+    json::save(&path, &notes, Sync::No)?;
+    Ok(notes.len() < before)
+}

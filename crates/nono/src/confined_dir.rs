@@ -1,0 +1,227 @@
+//! Access from outside the sandbox to files in a folder that a command could write: no link leads out of the folder, no
+//! open blocks, and no read is unbounded.
+//!
+//! Everything is done relative to the open folder by `openat2`: the file that was checked is the one that is used,
+//! whatever is exchanged meanwhile. A link that stays inside is followed, since its target belongs to the command as
+//! much as the link itself.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nono_sys::errno;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Maximum size in bytes of a settings or instruction file.
+pub(crate) const MOST: u64 = 16 << 20;
+
+/// Number of retries: `openat2` fails with EAGAIN while anything is renamed.
+const ATTEMPTS: usize = 128;
+
+/// Reasons why a file was not used.
+#[derive(Debug, Error)]
+pub(crate) enum ConfinedDirError {
+    #[error("{} is a link to {}, outside {}, and is not followed",
+        .path.display(), .target.display(), .root.display())]
+    LeadsOut { path: PathBuf, target: PathBuf, root: PathBuf },
+    #[error("{} is not a regular file", .path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{} is larger than {MOST} bytes", .path.display())]
+    TooLarge { path: PathBuf },
+    #[error("{}: {}", .path.display(), errno::describe(.source))]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct ConfinedDir {
+    /// The path as given; every path begins with it.
+    root: PathBuf,
+    folder: OwnedFd,
+}
+
+impl ConfinedDir {
+    pub(crate) fn open(root: &Path) -> Result<ConfinedDir, ConfinedDirError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, root, flags, Mode::empty()).map_err(failed(root))?;
+        Ok(ConfinedDir { root: root.to_owned(), folder })
+    }
+
+    fn below<'p>(&self, path: &'p Path) -> &'p Path {
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        if below.as_os_str().is_empty() { Path::new(".") } else { below }
+    }
+
+    fn at(&self, path: &Path, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, ConfinedDirError> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | how;
+        // The kernel refuses these flags together with O_PATH.
+        let waits = OFlags::NOCTTY | OFlags::NONBLOCK;
+        let flags =
+            flags | OFlags::CLOEXEC | if flags.contains(OFlags::PATH) { OFlags::empty() } else { waits };
+        let open = || openat2(&self.folder, self.below(path), flags, Mode::empty(), resolve);
+        let mut opened = open();
+        for _ in 0..ATTEMPTS {
+            if opened.as_ref().err() != Some(&Errno::AGAIN) {
+                break;
+            }
+            opened = open();
+        }
+        opened.map_err(|error| match error {
+            Errno::XDEV | Errno::LOOP => self.leads_out(path),
+            // A socket.
+            Errno::NXIO => ConfinedDirError::NotAFile { path: path.to_owned() },
+            error => failed(path)(error),
+        })
+    }
+
+    /// The error for a link that is not followed: names the first such link in the path.
+    fn leads_out(&self, path: &Path) -> ConfinedDirError {
+        let mut place = self.root.clone();
+        for name in self.below(path) {
+            place.push(name);
+            // Used for the message only.
+            if let Ok(target) = std::fs::read_link(&place) {
+                let whole = place.parent().unwrap_or(&place).join(&target);
+                let target = whole.canonicalize().unwrap_or(whole);
+                if !nono_policy::is_within(&target, &self.root) {
+                    return ConfinedDirError::LeadsOut { path: place, target, root: self.root.clone() };
+                }
+            }
+        }
+        let target = std::fs::read_link(path).unwrap_or_default();
+        ConfinedDirError::LeadsOut { path: path.to_owned(), target, root: self.root.clone() }
+    }
+
+    /// The real location of a path; `None` if it does not exist.
+    pub(crate) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, ConfinedDirError> {
+        match self.at(path, OFlags::PATH, ResolveFlags::empty()) {
+            Ok(file) => self.name(&file).map(Some).map_err(failed(path)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The path of an open file, beginning with the root as given.
+    fn name(&self, file: &OwnedFd) -> Result<PathBuf, Errno> {
+        let (root, place) = (named(&self.folder)?, named(file)?);
+        let below = place.strip_prefix(&root).map_err(|_| Errno::XDEV)?;
+        Ok(self.root.join(below))
+    }
+
+    /// The content of a regular file; `None` if it does not exist.
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ConfinedDirError> {
+        match self.at(path, OFlags::RDONLY, ResolveFlags::empty()) {
+            Ok(file) => whole(File::from(file), path).map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the path is a dangling link.
+    pub(crate) fn is_dangling(&self, path: &Path) -> bool {
+        let Ok((folder, name)) = self.parent(path, ResolveFlags::empty()) else { return false };
+        readlinkat(&folder, name, Vec::new()).is_ok() && matches!(self.locate(path), Ok(None))
+    }
+
+    /// The open folder of a file, and its name there.
+    fn parent<'p>(
+        &self,
+        path: &'p Path,
+        how: ResolveFlags,
+    ) -> Result<(OwnedFd, &'p std::ffi::OsStr), ConfinedDirError> {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(ConfinedDirError::NotAFile { path: path.to_owned() });
+        };
+        Ok((self.at(dir, OFlags::PATH | OFlags::DIRECTORY, how)?, name))
+    }
+
+    /// The open real folder of a file and its real path, for writing it.
+    pub(crate) fn place(&self, path: &Path) -> Result<(OwnedFd, PathBuf), ConfinedDirError> {
+        let real = if let Some(real) = self.locate(path)? {
+            real
+        } else {
+            let (folder, name) = self.parent(path, ResolveFlags::empty())?;
+            self.name(&folder).map_err(failed(path))?.join(name)
+        };
+        let (folder, _) = self.parent(&real, ResolveFlags::NO_SYMLINKS)?;
+        Ok((folder, real))
+    }
+
+    /// Create the folders above a file; returns those that were created, outermost first.
+    pub(crate) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, ConfinedDirError> {
+        let mut made = Vec::new();
+        let folders: Vec<&Path> = path.ancestors().skip(1).take_while(|dir| **dir != self.root).collect();
+        for dir in folders.into_iter().rev() {
+            if self.locate(dir)?.is_some() {
+                continue;
+            }
+            let (above, name) = self.parent(dir, ResolveFlags::empty())?;
+            match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => made.push(dir.to_owned()),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(failed(dir)(error)),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Remove a file, or a link of that name.
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), ConfinedDirError> {
+        let (folder, name) = self.parent(path, ResolveFlags::empty())?;
+        rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(failed(path))
+    }
+
+    /// Remove an empty folder.
+    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), ConfinedDirError> {
+        let (folder, name) = self.parent(path, ResolveFlags::NO_SYMLINKS)?;
+        rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(failed(path))
+    }
+}
+
+fn is_absent(error: &ConfinedDirError) -> bool {
+    matches!(error, ConfinedDirError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+fn failed(path: &Path) -> impl Fn(Errno) -> ConfinedDirError {
+    let path = path.to_owned();
+    move |error| ConfinedDirError::Io { path: path.clone(), source: error.into() }
+}
+
+fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = readlinkat(CWD, format!("/proc/self/fd/{}", file.as_raw_fd()), Vec::new())?;
+    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(link.to_bytes())))
+}
+
+/// The content of a file that was opened with `O_NONBLOCK`.
+fn whole(file: File, path: &Path) -> Result<Vec<u8>, ConfinedDirError> {
+    let io = |source| ConfinedDirError::Io { path: path.to_owned(), source };
+    let about = file.metadata().map_err(io)?;
+    if !about.is_file() {
+        return Err(ConfinedDirError::NotAFile { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    if about.len() <= MOST {
+        file.take(MOST + 1).read_to_end(&mut bytes).map_err(io)?;
+    }
+    if about.len() > MOST || bytes.len() as u64 > MOST {
+        return Err(ConfinedDirError::TooLarge { path: path.to_owned() });
+    }
+    Ok(bytes)
+}
+
+/// The content of a regular file, following links anywhere; `None` if it does not exist.
+pub(crate) fn read_anywhere(path: &Path) -> Result<Option<Vec<u8>>, ConfinedDirError> {
+    match nono_sys::fs::open_regular(path) {
+        Ok(Some(file)) => whole(file, path).map(Some),
+        Ok(None) => Err(ConfinedDirError::NotAFile { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfinedDirError::Io { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

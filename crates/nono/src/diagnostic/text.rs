@@ -1,0 +1,113 @@
+//! Reasons and attempts as text, and escaping of untrusted text.
+
+use std::path::Path;
+
+use nono_policy::{AccessMode, DeniedReason, PolicyData};
+use nono_supervisor::report::{DeniedAttempt, RefusalReason};
+
+/// Reason of a denial, as the end of a sentence.
+pub fn words(reason: &DeniedReason) -> String {
+    match reason {
+        DeniedReason::NotGranted => "not granted".to_owned(),
+        DeniedReason::InsufficientAccess { granted, .. } => match granted {
+            AccessMode::Read => "granted for reading only".to_owned(),
+            AccessMode::Write => "granted for writing only".to_owned(),
+            AccessMode::ReadWrite => "granted".to_owned(),
+        },
+        DeniedReason::Protected { group } if PolicyData::embedded().runs_later(group) => {
+            format!("protected, because it runs later ({group})")
+        }
+        DeniedReason::Protected { group } => format!("protected ({group})"),
+        DeniedReason::DenyRule { source } => format!("denied by {source}"),
+        DeniedReason::NonoState => "nono's own files are never open".to_owned(),
+        DeniedReason::AgentSettings { agent } => {
+            format!("it decides what {} runs, and is never writable in the sandbox", escape(agent))
+        }
+        DeniedReason::CarvedDirectory { path } => {
+            format!("nothing new can be created directly in {}, which holds protected files", shown(path))
+        }
+    }
+}
+
+/// The attempt, beginning with the verb.
+pub fn attempt_words(attempt: &DeniedAttempt) -> String {
+    match attempt {
+        DeniedAttempt::Open { path, access } => format!("{access} {}", shown(path)),
+        DeniedAttempt::Metadata { path, call } => format!("{} {}", escape(call), shown(path)),
+        DeniedAttempt::Socket { path } => format!("connect to the socket {}", shown(path)),
+        DeniedAttempt::Network { what, .. } | DeniedAttempt::Other { what } => escape(what),
+    }
+}
+
+/// Reason of a refusal, as the end of a sentence.
+pub fn because_words(because: &RefusalReason) -> String {
+    match because {
+        RefusalReason::Policy { reason } => words(reason),
+        RefusalReason::Answered { by } => format!("refused by {}", escape(by)),
+        RefusalReason::NoAnswer { why } => format!("no answer ({})", escape(why)),
+        RefusalReason::TooMany => "too many requests".to_owned(),
+        RefusalReason::Failed { why } => escape(why),
+    }
+}
+
+/// A path with everything escaped that a terminal would act on.
+pub fn shown(path: &Path) -> String {
+    escape(&path.to_string_lossy())
+}
+
+/// Make control characters and characters that reorder text visible.
+pub fn escape(text: &str) -> String {
+    let risky = |c: char| {
+        c.is_control()
+            || matches!(
+                c,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            )
+    };
+    text.chars().map(|c| if risky(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// Words quoted for a shell.
+pub fn quote_all(words: &[String]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    let word = escape(word);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_gets_through() {
+        assert_eq!(escape("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\u{a}");
+        assert_eq!(quote_all(&["--read".into(), "/a b".into()]), "--read '/a b'");
+        assert_eq!(quote("it's"), "'it'\\''s'");
+        let risky = "\x1b[2J\u{202e}";
+        let attempts = [
+            DeniedAttempt::Open { path: risky.into(), access: AccessMode::Read },
+            DeniedAttempt::Metadata { path: risky.into(), call: risky.into() },
+            DeniedAttempt::Socket { path: risky.into() },
+            DeniedAttempt::Network { what: risky.into(), port: None },
+            DeniedAttempt::Other { what: risky.into() },
+        ];
+        let reasons = [
+            RefusalReason::Answered { by: risky.into() },
+            RefusalReason::NoAnswer { why: risky.into() },
+            RefusalReason::Failed { why: risky.into() },
+        ];
+        let all = attempts.iter().map(attempt_words).chain(reasons.iter().map(because_words));
+        for text in all {
+            assert!(!text.contains(['\x1b', '\u{202e}']), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! Checkpoint service for the sandbox: requests of hooks and slash commands over the request channel.
+//!
+//! The caller may lie about everything. So: a path counts only if, with links followed outside the sandbox, it lies in
+//! a folder that the sandbox may write, and no project extends above that folder. An answer never shows a name or a
+//! line that the policy denies to the command. Turns are counted here, for this run alone, so that the command cannot
+//! use up or end a turn of another conversation. A restore needs the user's approval, for exactly the checkpoint that
+//! was shown. Every failure is sent as an answer.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nono_audit::event::Restore;
+use nono_checkpoint::manager::RestoreNote;
+use nono_checkpoint::supervisor_request::{self, RemoteAction};
+use nono_checkpoint::{
+    Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, Conflicts, Ensured,
+    Origin, ProjectOutcome, Skip,
+};
+use nono_policy::{AccessMode, QueryResult, query_path};
+use nono_supervisor::approval::Subject;
+use nono_supervisor::mediate::{CheckpointService, RestoreConsent};
+use nono_sys::time::now_ms;
+use serde_json::{Value, json};
+
+use super::checkpoints::Protecting;
+use super::rollback_options::resolved;
+use crate::checkpoints::{self, json as shapes};
+use crate::rollback::patch;
+use crate::rollback::quota::gaps;
+
+/// Handler of checkpoint requests from inside the sandbox.
+pub(super) struct Inside {
+    protecting: Arc<Protecting>,
+    state: Mutex<ServiceState>,
+}
+
+#[derive(Default)]
+struct ServiceState {
+    conversations: Conversations,
+    /// One per project, so that projects do not wait for each other.
+    managers: HashMap<PathBuf, Arc<Mutex<CheckpointManager>>>,
+    room: CheckpointQuota,
+}
+
+impl Inside {
+    pub(super) fn new(protecting: Arc<Protecting>) -> Inside {
+        Inside { protecting, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ServiceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CheckpointService for Inside {
+    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, String> {
+        match action {
+            RemoteAction::Restore { dir, target, paths, conflicts } => {
+                let choice = CheckpointChoice { conflicts, ..CheckpointChoice::default() };
+                self.restore(&dir, &target, &paths, &choice, agree)
+            }
+            action => on_a_deep_stack(|| self.answer(action)),
+        }
+    }
+}
+
+/// Whether an agent's hook sent the request: the user's own commands name no agent.
+fn is_of_a_hook(action: &RemoteAction) -> bool {
+    match action {
+        RemoteAction::Prompt { origin, .. }
+        | RemoteAction::Begins { origin, .. }
+        | RemoteAction::Before { origin, .. }
+        | RemoteAction::After { origin, .. }
+        | RemoteAction::Stopped { origin, .. }
+        | RemoteAction::Notes { origin } => origin.agent.is_some(),
+        RemoteAction::List { .. } | RemoteAction::Diff { .. } | RemoteAction::Restore { .. } => false,
+    }
+}
+
+/// Run `work` on a large stack: requests are served on small ones, and trees may be deep.
+fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name("nono-history".to_owned()).stack_size(STACK);
+        let worker = worker.spawn_scoped(scope, work).map_err(|error| error.to_string())?;
+        worker.join().unwrap_or_else(|_| Err("internal error; the request was not carried out".to_owned()))
+    })
+}
+
+const STACK: usize = 8 << 20;
+
+impl Inside {
+    fn answer(&self, action: RemoteAction) -> Result<Value, String> {
+        if is_of_a_hook(&action) {
+            self.protecting.hear();
+        }
+        match action {
+            RemoteAction::Prompt { origin, digest } => {
+                let mut origin = self.mine(origin);
+                let turn = self.state().conversations.prompt(&origin);
+                origin.turn = Some(turn.clone());
+                self.protecting.told_prompt(&origin, digest.as_deref());
+                Ok(json!({ "turn": turn }))
+            }
+            RemoteAction::Before { origin, reason, command, targets } => {
+                Ok(self.before(origin, &reason, command.as_deref(), &targets))
+            }
+            RemoteAction::Begins { origin, command, targets } => {
+                Ok(self.begins(origin, command.as_deref(), &targets))
+            }
+            RemoteAction::After { origin, targets } => Ok(self.after(origin, &targets)),
+            RemoteAction::Stopped { origin, targets } => {
+                Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
+            }
+            RemoteAction::List { dir } => self.list(&dir),
+            RemoteAction::Diff { dir, target, paths, brief } => self.diff(&dir, target, &paths, brief),
+            RemoteAction::Notes { origin } => self.notes(&origin),
+            RemoteAction::Restore { .. } => Err("a restore needs approval".to_owned()),
+        }
+    }
+
+    /// The origin with this run's id: the caller cannot choose it.
+    fn mine(&self, origin: Origin) -> Origin {
+        Origin { run: Some(self.protecting.run.clone()), ..origin }
+    }
+
+    /// The project of a path, if the sandbox may write it. Links are followed outside the sandbox.
+    fn project(&self, path: &Path) -> Result<PathBuf, String> {
+        let found = resolved(path);
+        if !self.protecting.is_writable(&found) {
+            return Err(format!("{} is not writable in this sandbox", path.display()));
+        }
+        let root = self.protecting.manager().root_of(&found).map_err(|error| error.to_string())?;
+        self.check(&root.dir).map(|()| root.dir)
+    }
+
+    /// Check that the project is writable: a link may have changed since the path was resolved.
+    fn check(&self, project: &Path) -> Result<(), String> {
+        if self.protecting.is_writable(project) {
+            return Ok(());
+        }
+        Err(format!("{} is not writable in this sandbox", project.display()))
+    }
+
+    fn manager_of(&self, project: &Path) -> Arc<Mutex<CheckpointManager>> {
+        let mut state = self.state();
+        if state.managers.len() >= MOST_PROJECTS && !state.managers.contains_key(project) {
+            // Their memory of turns is lost: at worst one checkpoint more is taken.
+            state.managers.clear();
+        }
+        let new = || Arc::new(Mutex::new(self.protecting.manager()));
+        state.managers.entry(project.to_owned()).or_insert_with(new).clone()
+    }
+
+    fn with_manager<T>(&self, project: &Path, work: impl FnOnce(&mut CheckpointManager) -> T) -> T {
+        let manager = self.manager_of(project);
+        let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut manager)
+    }
+
+    /// Take a checkpoint of each project among the targets.
+    fn before(
+        &self,
+        origin: Origin,
+        reason: &str,
+        command: Option<&str>,
+        targets: &[supervisor_request::Path],
+    ) -> Value {
+        let mut origin = self.mine(origin);
+        self.state().conversations.place(&mut origin);
+        self.protecting.told_call(&origin, command);
+        let (projects, mut results) = self.projects(targets, reason);
+        for project in projects {
+            if !self.state().room.left() {
+                let why = "too many checkpoints in a short time";
+                self.protecting.missed(&project, why, reason);
+                results.push(json!({ "project": path(&project), "failed": why }));
+                continue;
+            }
+            let ensured = self.with_manager(&project, |manager| {
+                self.protecting.hooks_speak(&project, manager);
+                manager.ensure_checkpoint(&project, reason, &origin)
+            });
+            if matches!(ensured, Ensured::Taken { .. }) {
+                self.state().room.take();
+            }
+            self.protecting.note(&ensured, reason);
+            results.push(said(&ensured));
+        }
+        json!({ "turn": origin.turn, "results": results })
+    }
+
+    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[supervisor_request::Path]) -> Value {
+        let mut told = self.mine(origin.clone());
+        self.state().conversations.place(&mut told);
+        self.protecting.told_call(&told, command);
+        self.in_each(origin, targets, CheckpointManager::agent_begins)
+    }
+
+    fn after(&self, origin: Origin, targets: &[supervisor_request::Path]) -> Value {
+        self.in_each(origin, targets, CheckpointManager::agent_left)
+    }
+
+    fn in_each(
+        &self,
+        origin: Origin,
+        targets: &[supervisor_request::Path],
+        work: impl Fn(&mut CheckpointManager, &Path, &Origin) -> Result<(), CheckpointError>,
+    ) -> Value {
+        let mut origin = self.mine(origin);
+        self.state().conversations.place(&mut origin);
+        let mut problems = Vec::new();
+        let mut projects: Vec<_> =
+            targets.iter().filter_map(|supervisor_request::Path(path)| self.project(path).ok()).collect();
+        projects.sort();
+        projects.dedup();
+        for project in projects {
+            let left = self.with_manager(&project, |manager| {
+                self.protecting.hooks_speak(&project, manager);
+                work(manager, &project, &origin)
+            });
+            problems.extend(left.err().map(|error| error.to_string()));
+        }
+        json!({ "problems": problems })
+    }
+
+    /// The projects of these paths, each once; and the paths that cannot be protected.
+    fn projects(&self, targets: &[supervisor_request::Path], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
+        let (mut projects, mut refused) = (Vec::new(), Vec::new());
+        for supervisor_request::Path(target) in targets {
+            match self.project(target) {
+                Ok(project) => projects.push(project),
+                // The kernel denies writing there, so there is nothing to protect.
+                Err(why) if !self.protecting.is_writable(&resolved(target)) => {
+                    refused.push(json!({ "project": path(target), "refused": why }));
+                }
+                Err(why) => {
+                    self.protecting.missed(target, &why, reason);
+                    refused.push(json!({ "project": path(target), "failed": why }));
+                }
+            }
+        }
+        projects.sort();
+        projects.dedup();
+        (projects, refused)
+    }
+
+    fn list(&self, supervisor_request::Path(dir): &supervisor_request::Path) -> Result<Value, String> {
+        let project = self.project(dir)?;
+        self.with_manager(&project, |manager| {
+            let here = manager.here(&project).unwrap_or_default();
+            Ok(shapes::list(&project, &manager.list(&project)?, here.as_ref()))
+        })
+        .map_err(|error: CheckpointError| error.to_string())
+    }
+
+    /// Changes since a checkpoint that the command may read, as a patch or in brief.
+    fn diff(
+        &self,
+        supervisor_request::Path(dir): &supervisor_request::Path,
+        target: String,
+        paths: &[supervisor_request::Path],
+        brief: bool,
+    ) -> Result<Value, String> {
+        let project = self.project(dir)?;
+        let target = CheckpointTarget::Text(target);
+        self.with_manager(&project, |manager| {
+            let checkpoint = manager.find(&project, &target).map_err(|error| error.to_string())?;
+            let target = CheckpointTarget::Id(checkpoint.id.clone());
+            let mut compared = manager.compare(&project, &target).map_err(|error| error.to_string())?;
+            if !compared.manager.roots().iter().all(|root| self.protecting.is_writable(root)) {
+                return Err("the project was moved".to_owned());
+            }
+            let mut set = checkpoints::changes(&mut compared);
+            if !paths.is_empty() {
+                let chosen: Vec<_> =
+                    paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+                set.items.retain(|item| chosen.iter().any(|path| item.path.starts_with(path)));
+            }
+            let total = set.items.len();
+            set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
+            let mut left_out = total - set.items.len();
+            if brief {
+                let brief = checkpoints::brief(&compared.manager, &set).map_err(|error| error.to_string())?;
+                return Ok(json!({
+                    "checkpoint": checkpoint.id,
+                    "project": path(&project),
+                    "brief": brief,
+                    "left_out": left_out,
+                }));
+            }
+            let mut text = Vec::new();
+            for item in &set.items {
+                let before = text.len();
+                patch::write_patch(&compared.manager, &set, &[item], &mut text)
+                    .map_err(|error| error.to_string())?;
+                if text.len() > MOST_TEXT {
+                    text.truncate(before);
+                    left_out += 1;
+                }
+            }
+            Ok(json!({
+                "checkpoint": shapes::checkpoint(&checkpoint),
+                "counts": set.counts(),
+                "patch": String::from_utf8_lossy(&text),
+                "left_out": left_out,
+            }))
+        })
+    }
+
+    fn may_see(&self, path: &Path) -> bool {
+        let answer = query_path(&self.protecting.policy, path, true, AccessMode::Read);
+        matches!(answer, QueryResult::Allowed { .. })
+    }
+
+    /// Notes for a conversation, about projects that the sandbox may write.
+    fn notes(&self, origin: &Origin) -> Result<Value, String> {
+        let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(json!([])) };
+        let mine = |note: &RestoreNote| self.protecting.is_writable(&note.project);
+        let notes = self.protecting.manager().take_notes_about(agent, session, mine);
+        Ok(json!(notes.map_err(|error| error.to_string())?))
+    }
+
+    fn restore(
+        &self,
+        supervisor_request::Path(dir): &supervisor_request::Path,
+        target: &str,
+        paths: &[supervisor_request::Path],
+        choice: &CheckpointChoice,
+        agree: &RestoreConsent<'_>,
+    ) -> Result<Value, String> {
+        if choice.conflicts != Conflicts::Keep {
+            return Err(
+                "changes made by others can be overwritten or merged only outside the sandbox".to_owned()
+            );
+        }
+        let project = self.project(dir)?;
+        let paths: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+        if let Some(path) = paths.iter().find(|path| !path.starts_with(&project)) {
+            return Err(format!("{} is not below {}", path.display(), project.display()));
+        }
+        let choice = CheckpointChoice { paths, ..choice.clone() };
+        let (checkpoint, subject) = on_a_deep_stack(|| {
+            self.with_manager(&project, |manager| planned(manager, &project, target, &choice))
+        })?;
+        agree(subject)?;
+        on_a_deep_stack(|| {
+            let target = CheckpointTarget::Id(checkpoint.id.clone());
+            let author = self.protecting.author();
+            self.with_manager(&project, |manager| {
+                let done = checkpoints::restore(manager, &author, &project, &target, &choice)
+                    .map_err(|error| error.to_string())?;
+                self.protecting.restored(recorded(&project, &choice, &done));
+                let ProjectOutcome { project, checkpoint, turns_undone, done, .. } = done;
+                let mut value = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
+                value["unrecorded"] = json!(done.unrecorded);
+                Ok(value)
+            })
+        })
+    }
+}
+
+/// The checkpoint, and the restore plan as the user is asked to approve it.
+fn planned(
+    manager: &mut CheckpointManager,
+    project: &Path,
+    target: &str,
+    choice: &CheckpointChoice,
+) -> Result<(Checkpoint, Subject), String> {
+    let target = CheckpointTarget::Text(target.to_owned());
+    let checkpoint = manager.find(project, &target).map_err(|error| error.to_string())?;
+    let target = CheckpointTarget::Id(checkpoint.id.clone());
+    let plan = manager.plan(project, &target, choice).map_err(|error| error.to_string())?;
+    let subject = Subject::RestoreCheckpoint {
+        project: project.to_owned(),
+        checkpoint: checkpoint.id.to_string(),
+        reason: checkpoint.reason.clone(),
+        paths: choice.paths.clone(),
+        changes: (plan.changes.len() + plan.merges.len()) as u64,
+        kept: plan.kept.len() as u64,
+    };
+    Ok((checkpoint, subject))
+}
+
+fn recorded(project: &Path, choice: &CheckpointChoice, done: &ProjectOutcome) -> Restore {
+    let changed = done.changes.len() + done.written_merges().len();
+    Restore {
+        time_ms: now_ms(),
+        session_id: project.to_string_lossy().into_owned(),
+        snapshot: done.checkpoint.id.to_string(),
+        paths: choice.paths.clone(),
+        restored: changed as u64,
+        kept: done.kept.len() as u64,
+        failed: done.failed.len() as u64,
+        outcome: format!("restored {changed}, kept {}, failed {}", done.kept.len(), done.failed.len()),
+    }
+}
+
+fn said(ensured: &Ensured) -> Value {
+    match ensured {
+        Ensured::Taken { project, checkpoint, coverage } => json!({
+            "project": path(project),
+            "taken": checkpoint.id,
+            "not_covered": checkpoint.left_out,
+            "gaps": gaps(coverage),
+        }),
+        Ensured::Skipped { project, why } => {
+            let (why, id) = match why {
+                Skip::Disabled => ("disabled", None),
+                Skip::ThisTurn(id) => ("this_turn", Some(id)),
+                Skip::Unchanged(id) => ("unchanged", Some(id)),
+            };
+            json!({ "project": path(project), "skipped": why, "checkpoint": id })
+        }
+        Ensured::Failed { dir, error } => json!({ "project": path(dir), "failed": error.to_string() }),
+    }
+}
+
+fn path(path: &Path) -> Value {
+    crate::json::path(path)
+}
+
+/// Maximum number of projects whose managers are kept.
+const MOST_PROJECTS: usize = 64;
+/// Maximum size of a patch in an answer, in bytes.
+const MOST_TEXT: usize = 32 << 10;
+
+/// Current turns of the conversations inside the sandbox.
+#[derive(Default)]
+struct Conversations {
+    turns: HashMap<(Option<String>, Option<String>), SessionTurn>,
+}
+
+#[derive(Default)]
+struct SessionTurn {
+    prompts: u64,
+    id: Option<String>,
+    /// The user's prompt.
+    prompt: Option<String>,
+}
+
+const MOST_CONVERSATIONS: usize = 256;
+
+impl Conversations {
+    fn of(&mut self, origin: &Origin) -> &mut SessionTurn {
+        let key = (origin.agent.clone(), origin.session.clone());
+        if self.turns.len() >= MOST_CONVERSATIONS && !self.turns.contains_key(&key) {
+            // At worst the turns of a conversation are counted from 1 again.
+            self.turns.clear();
+        }
+        self.turns.entry(key).or_default()
+    }
+
+    /// Start a turn with a user prompt.
+    fn prompt(&mut self, origin: &Origin) -> String {
+        let run = origin.run.clone().unwrap_or_default();
+        let turn = self.of(origin);
+        turn.prompts += 1;
+        let id = origin.turn.clone().unwrap_or_else(|| format!("{run}.{}", turn.prompts));
+        turn.id = Some(id.clone());
+        turn.prompt.clone_from(&origin.prompt);
+        id
+    }
+
+    /// Give an origin without a turn the current one.
+    fn place(&mut self, origin: &mut Origin) {
+        let run = origin.run.clone().unwrap_or_default();
+        let turn = self.of(origin);
+        match &origin.turn {
+            Some(id) if turn.id.as_ref() != Some(id) => {
+                turn.id = Some(id.clone());
+                turn.prompt = None;
+            }
+            Some(_) => {}
+            None => origin.turn = Some(turn.id.clone().unwrap_or_else(|| format!("{run}.{}", turn.prompts))),
+        }
+        origin.prompt.clone_from(&turn.prompt);
+    }
+}
+
+/// Rate limit on checkpoints: a flood must not push older ones out of the history.
+#[derive(Default)]
+struct CheckpointQuota {
+    taken: VecDeque<Instant>,
+}
+
+const BURST: usize = 30;
+const SPAN: Duration = Duration::from_secs(150);
+
+impl CheckpointQuota {
+    fn left(&mut self) -> bool {
+        while self.taken.front().is_some_and(|first| first.elapsed() > SPAN) {
+            self.taken.pop_front();
+        }
+        self.taken.len() < BURST
+    }
+
+    fn take(&mut self) {
+        self.taken.push_back(Instant::now());
+    }
+}

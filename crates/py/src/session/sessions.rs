@@ -1,0 +1,440 @@
+//! Past sessions: finding, inspecting, restoring, verifying.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use nono::audit::Author;
+use nono::rollback::{
+    Catalogue, ChangeSet, Conflicts, Done, RestoreChoice, RollbackError, RollbackSession as Opened,
+    SessionEntry, json,
+};
+use nono::snapshot::SnapshotId;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use serde_json::Value;
+
+use super::changes::SessionChanges;
+use super::restored::{RestoreResult, RollbackReport};
+use super::{error, host, plain};
+use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
+use crate::error::{Raise, SessionError};
+use crate::list_args::some_many;
+use crate::paths::{self, PathArg};
+
+/// Catalogue of sessions. Creates nothing: without a state folder there are none.
+pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
+    let host = host::outside(py, None, "looked at")?;
+    let state = &host.context.state_dir;
+    if state.symlink_metadata().is_ok() {
+        let failed =
+            |error: &nono::state_dir::StateDirError| Raise::new("state", error).as_a::<SessionError>();
+        nono::state_dir::ensure(state).map_err(|error| failed(&error))?;
+    }
+    let argv: Vec<OsString> = py.import("sys")?.getattr("argv")?.extract().unwrap_or_default();
+    let command = std::iter::once("nono_py".into()).chain(argv).collect();
+    Ok(Catalogue::new(state).recording(Author { command, workdir: host.context.cwd }))
+}
+
+/// The sessions that there are, newest first. `path`: only those that tracked something around or below it.
+#[pyfunction]
+#[pyo3(signature = (*, path = None))]
+pub(super) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<Vec<RollbackSession>> {
+    let catalogue = catalogue(py)?;
+    let path = path.map(|path| path.0.canonicalize().unwrap_or(path.0));
+    let (mut entries, problems) =
+        long(py, &TaskWatch::default(), |_| catalogue.list().map_err(|error| error::rollback(&error)))?;
+    if let Some(path) = path {
+        entries.retain(|entry| {
+            let tracked = entry.metadata.tracked_paths.iter().chain([&entry.project]);
+            tracked.into_iter().any(|root| path.starts_with(root) || root.starts_with(&path))
+        });
+    }
+    // Unreadable sessions are never left out silently.
+    for problem in problems {
+        let warn = py.import("warnings")?.getattr("warn")?;
+        warn.call1((format!("cannot read a session: {problem}"),))?;
+    }
+    Ok(entries.into_iter().map(|entry| RollbackSession::new(&catalogue, entry)).collect())
+}
+
+/// A past session: its id, a unique beginning of one, its name, "last", or the path of its folder.
+#[pyfunction]
+#[pyo3(signature = (session = None))]
+pub(super) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult<RollbackSession> {
+    let catalogue = catalogue(py)?;
+    let text = session.map_or_else(|| "last".to_owned(), |session| session.0.to_string_lossy().into_owned());
+    let entry =
+        long(py, &TaskWatch::default(), |_| catalogue.find(&text).map_err(|error| error::rollback(&error)))?;
+    Ok(RollbackSession::new(&catalogue, entry))
+}
+
+/// A tracked run: its changes, and their restore.
+///
+/// Nothing stays open between two calls, and each of them sees the session as it is then.
+#[pyclass(frozen, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct RollbackSession {
+    catalogue: Catalogue,
+    entry: SessionEntry,
+}
+
+impl RollbackSession {
+    fn new(catalogue: &Catalogue, entry: SessionEntry) -> RollbackSession {
+        RollbackSession { catalogue: catalogue.clone(), entry }
+    }
+
+    /// Present entry of the session.
+    fn found(&self) -> Result<SessionEntry, RollbackError> {
+        self.catalogue.find(&self.entry.dir.to_string_lossy())
+    }
+
+    fn open(&self) -> Result<Opened, RollbackError> {
+        self.catalogue.open(self.found()?)
+    }
+
+    /// Runs work with it, without the interpreter.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        watch: &TaskWatch,
+        work: impl FnOnce(&mut Opened, &TaskProgress) -> Result<T, RollbackError> + Send,
+    ) -> PyResult<T> {
+        long(py, watch, |live| {
+            let work = || {
+                let mut session = self.open()?;
+                session.manager().observe(live.clone());
+                work(&mut session, live)
+            };
+            work().map_err(|error| error::rollback(&error))
+        })
+    }
+
+    fn range(
+        session: &Opened,
+        from: u32,
+        to: Option<u32>,
+    ) -> Result<(SnapshotId, SnapshotId), RollbackError> {
+        let known = session.snapshots()?;
+        let find = |number: u32| {
+            let id = SnapshotId::Number(number);
+            let missing =
+                || RollbackError::NoSnapshot { id: session.entry().id.clone(), snapshot: id.clone() };
+            if known.iter().any(|info| info.id == id) { Ok(id.clone()) } else { Err(missing()) }
+        };
+        Ok((find(from)?, to.map_or_else(|| session.last(), find)?))
+    }
+
+    fn chosen(
+        session: &Opened,
+        from: u32,
+        to: Option<u32>,
+        paths: &[OsString],
+    ) -> Result<ChangeSet, RollbackError> {
+        let (from, to) = RollbackSession::range(session, from, to)?;
+        let mut set = session.changes(&from, &to)?;
+        if !paths.is_empty() {
+            let chosen = session.resolve_paths(&from, paths, &here()?)?;
+            set.items.retain(|item| {
+                chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
+            });
+        }
+        Ok(set)
+    }
+}
+
+fn here() -> Result<PathBuf, RollbackError> {
+    std::env::current_dir().map_err(|source| RollbackError::Io { path: ".".into(), source })
+}
+
+fn words(paths: Option<Vec<PathArg>>) -> Vec<OsString> {
+    paths.unwrap_or_default().into_iter().map(|path| path.0.into_os_string()).collect()
+}
+
+fn conflicts(word: &str) -> PyResult<Conflicts> {
+    match word {
+        "keep" => Ok(Conflicts::Keep),
+        "force" => Ok(Conflicts::Force),
+        "merge" => Ok(Conflicts::Merge { markers: false }),
+        "merge_with_markers" => Ok(Conflicts::Merge { markers: true }),
+        _ => Err(PyValueError::new_err(format!(
+            "conflicts must be \"keep\", \"merge\", \"merge_with_markers\" or \"force\", not {word:?}"
+        ))),
+    }
+}
+
+#[pymethods]
+impl RollbackSession {
+    /// The id of the session.
+    #[getter]
+    fn session_id(&self) -> &str {
+        &self.entry.id
+    }
+
+    /// Its name, if it was given one.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.entry.metadata.name.as_deref()
+    }
+
+    /// The command, without what may be secret in it.
+    #[getter]
+    fn command(&self) -> Vec<String> {
+        self.entry.metadata.command.clone()
+    }
+
+    /// The time it started, ISO 8601.
+    #[getter]
+    fn started(&self) -> &str {
+        &self.entry.metadata.started
+    }
+
+    /// "live", "finished" or "interrupted", when it was opened.
+    #[getter]
+    fn status(&self) -> &'static str {
+        json::status(self.entry.status)
+    }
+
+    /// The exit code of the command; None while it runs, or when its end was not observed.
+    #[getter]
+    fn exit_code(&self) -> Option<i32> {
+        self.entry.metadata.exit_code
+    }
+
+    /// Whether it is protected from pruning.
+    #[getter]
+    fn pinned(&self) -> bool {
+        self.entry.pinned
+    }
+
+    /// The folder that holds it.
+    #[getter]
+    fn dir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        paths::to_python(py, &self.entry.dir)
+    }
+
+    /// The tracked paths.
+    #[getter]
+    fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.entry.metadata.tracked_paths.iter().map(|path| paths::to_python(py, path)).collect()
+    }
+
+    /// The snapshots that can be compared and restored.
+    fn snapshots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all: Value = self.with(py, &TaskWatch::default(), |session, _| {
+            Ok(session.snapshots()?.iter().map(json::snapshot).collect())
+        })?;
+        plain::plain(py, &all)
+    }
+
+    /// The coverage of a snapshot.
+    #[pyo3(signature = (snapshot = 0))]
+    fn coverage<'py>(&self, py: Python<'py>, snapshot: u32) -> PyResult<Bound<'py, PyAny>> {
+        let coverage = self.with(py, &TaskWatch::default(), |session, _| {
+            let (id, _) = RollbackSession::range(session, snapshot, None)?;
+            session.coverage(&id)
+        })?;
+        plain::value(py, &coverage)
+    }
+
+    /// What changed from one snapshot to another (0 is the state before the command; the last one if `to` is not
+    /// given).
+    #[pyo3(signature = (paths = None, *, from_snapshot = 0, to_snapshot = None, progress = None, cancel = None))]
+    fn changes(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
+        from_snapshot: u32,
+        to_snapshot: Option<u32>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<SessionChanges> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let paths = words(paths);
+        let set = self.with(py, &watch, |session, _| {
+            RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)
+        })?;
+        Ok(SessionChanges { set })
+    }
+
+    /// The changes as a patch for `git apply`: bytes, since files may hold any.
+    #[pyo3(signature = (paths = None, *, from_snapshot = 0, to_snapshot = None, progress = None, cancel = None))]
+    fn diff<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
+        from_snapshot: u32,
+        to_snapshot: Option<u32>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let paths = words(paths);
+        let patch = self.with(py, &watch, |session, _| {
+            let set = RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)?;
+            let mut items: Vec<_> = set.items.iter().collect();
+            items.sort_by_key(|item| &item.path);
+            let mut patch = Vec::new();
+            session.write_patch(&set, &items, &mut patch)?;
+            Ok(patch)
+        })?;
+        Ok(PyBytes::new(py, &patch))
+    }
+
+    /// Restore a snapshot: all of it, or only `paths` (files, folders, globs).
+    ///
+    /// Changes by others after the session are kept, unless `conflicts` says otherwise: "merge" merges text files
+    /// ("merge_with_markers" also those that conflict), "force" overwrites them. Everything that is overwritten is
+    /// stored first: `undo` reverts the restore. With `dry_run` nothing is changed.
+    #[pyo3(signature = (paths = None, *, snapshot = 0, conflicts = "keep", dry_run = false, progress = None, cancel = None))]
+    #[allow(clippy::too_many_arguments, reason = "keywords")]
+    fn restore(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
+        snapshot: u32,
+        conflicts: &str,
+        dry_run: bool,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<RollbackReport> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let conflicts = self::conflicts(conflicts)?;
+        let none = paths.as_ref().is_some_and(Vec::is_empty);
+        let paths = words(paths);
+        let outcome = self.with(py, &watch, |session, _| {
+            session.recover()?;
+            let (snapshot, _) = RollbackSession::range(session, snapshot, None)?;
+            if none {
+                // An empty choice means nothing, not everything.
+                return Ok(RestoreResult::Done(Done::default()));
+            }
+            let paths = if paths.is_empty() {
+                Vec::new()
+            } else {
+                session.resolve_paths(&snapshot, &paths, &here()?)?
+            };
+            let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
+            if dry_run {
+                session.plan(&choice).map(RestoreResult::Plan)
+            } else {
+                session.restore(&choice).map(RestoreResult::Done)
+            }
+        })?;
+        Ok(RollbackReport { session: self.entry.id.clone(), outcome })
+    }
+
+    /// Undo a restore: the one with this id, or the last one that was not undone.
+    #[pyo3(signature = (restore = None, *, dry_run = false, progress = None, cancel = None))]
+    fn undo(
+        &self,
+        py: Python<'_>,
+        restore: Option<String>,
+        dry_run: bool,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<RollbackReport> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let restore = restore.as_deref();
+        let outcome = self.with(py, &watch, |session, _| {
+            session.recover()?;
+            if dry_run {
+                session.plan_undo(restore).map(RestoreResult::Plan)
+            } else {
+                session.undo(restore).map(RestoreResult::Done)
+            }
+        })?;
+        Ok(RollbackReport { session: self.entry.id.clone(), outcome })
+    }
+
+    /// Complete an interrupted restore; None if there is none.
+    #[pyo3(signature = (*, progress = None, cancel = None))]
+    fn recover(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<Option<RollbackReport>> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let done = self.with(py, &watch, |session, _| session.recover())?;
+        Ok(done.map(|done| RollbackReport {
+            session: self.entry.id.clone(),
+            outcome: RestoreResult::Done(done),
+        }))
+    }
+
+    /// Recompute everything that is stored, and compare it with what was sealed: `good`, and `problems` if it is not.
+    #[pyo3(signature = (*, progress = None, cancel = None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Cancel>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        let found = self.with(py, &watch, |session, _| session.verify())?;
+        plain::plain(py, &json::verified(&self.entry.id, &found))
+    }
+
+    /// Protect it from pruning, or no longer.
+    #[pyo3(signature = (pinned = true))]
+    fn pin(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
+        long(py, &TaskWatch::default(), |_| {
+            let pin = || self.catalogue.pin(&self.found()?, pinned);
+            pin().map_err(|error| error::rollback(&error))
+        })
+    }
+
+    /// The data of `nono rollback list --json`, read anew.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let value = long(py, &TaskWatch::default(), |_| {
+            self.found().and_then(|entry| json::session(&entry)).map_err(|error| error::rollback(&error))
+        })?;
+        plain::plain(py, &value)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "RollbackSession(session_id='{}', status='{}', command={:?})",
+            self.entry.id,
+            self.status(),
+            self.entry.metadata.command
+        )
+    }
+}
+
+/// Remove old sessions, and free what only they needed. Running and pinned ones stay.
+#[pyfunction]
+#[pyo3(signature = (*, keep = None, older_than_days = None, max_bytes = None, remove_all = false, dry_run = false))]
+pub(super) fn cleanup_sessions(
+    py: Python<'_>,
+    keep: Option<usize>,
+    older_than_days: Option<u32>,
+    max_bytes: Option<u64>,
+    remove_all: bool,
+    dry_run: bool,
+) -> PyResult<Bound<'_, PyDict>> {
+    let retention = nono::rollback::Retention {
+        max_sessions: keep,
+        max_per_project: None,
+        max_bytes,
+        older_than: older_than_days.map(|days| std::time::Duration::from_secs(u64::from(days) * 86_400)),
+        all: remove_all,
+        lazy: None,
+    };
+    if retention == nono::rollback::Retention::default() {
+        return Err(PyValueError::new_err("give a limit: keep, older_than_days, max_bytes or remove_all"));
+    }
+    let catalogue = catalogue(py)?;
+    let pruned = long(py, &TaskWatch::default(), |_| {
+        catalogue.prune(&retention, dry_run).map_err(|error| error::rollback(&error))
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("dry_run", dry_run)?;
+    dict.set_item("removed", pruned.removed.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>())?;
+    dict.set_item("bytes_before", pruned.bytes_before)?;
+    dict.set_item("bytes_after", pruned.bytes_after)?;
+    dict.set_item("over_budget", pruned.over_budget)?;
+    dict.set_item("problems", pruned.problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    Ok(dict)
+}

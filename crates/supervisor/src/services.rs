@@ -1,0 +1,92 @@
+//! Services that run beside the supervisor's event loop: the filtering proxy, the mediator, and the session's sockets.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use nono_sandbox::{Blueprint, ExecStrategy, ProxyPlace};
+use nono_sys::launch::{HandedOver, LaunchError, Launched};
+
+use crate::channel::{ChannelThreads, Channels, NoRequests};
+use crate::error::{RunError, supervising};
+use crate::mediate::emulate::RequestSocket;
+use crate::mediate::{InitHandover, Mediate, Mediating, Mediator, Workers};
+use crate::proxy_server::TakesListener;
+use crate::report::RequestService;
+use crate::terminal_lease::TerminalLeases;
+
+/// Reason the command was not started.
+pub(crate) enum NotStarted {
+    Launch(LaunchError),
+    Proxy(String),
+    Workers(io::Error),
+}
+
+/// Lets the command start and waits until it has. Meanwhile the threads that will answer its trapped calls are started,
+/// except in a process that confines itself, whose threads must be confined too.
+pub(crate) fn begin(
+    launched: &Launched,
+    blueprint: &Blueprint,
+    mediate: &Mediate,
+) -> Result<Option<Workers>, NotStarted> {
+    serve_proxy(launched, blueprint.proxy, mediate.proxy.as_deref())?;
+    launched.begin().map_err(NotStarted::Launch)?;
+    let ahead = blueprint.mediated().any() && blueprint.strategy != ExecStrategy::Monitor;
+    let workers = ahead.then(|| Workers::start(&mediate.workers()));
+    let workers = workers.transpose().map_err(NotStarted::Workers)?;
+    launched.begun().map_err(NotStarted::Launch)?;
+    Ok(workers)
+}
+
+/// Hands the proxy its listener where the command has a network of its own: it must serve before the command starts. On
+/// the host's network it serves already.
+fn serve_proxy(
+    launched: &Launched,
+    proxy: Option<ProxyPlace>,
+    server: Option<&dyn TakesListener>,
+) -> Result<(), NotStarted> {
+    if !matches!(proxy, Some(ProxyPlace::Own { .. })) {
+        return Ok(());
+    }
+    let listener = launched.serving().map_err(NotStarted::Launch)?;
+    let server = server.ok_or_else(|| NotStarted::Proxy("no proxy was given to serve it".to_owned()))?;
+    server.take(listener).map_err(NotStarted::Proxy)
+}
+
+/// Services that run in threads of their own: the mediator and the session's sockets.
+pub(crate) struct Services {
+    pub(crate) mediating: Option<Mediating>,
+    pub(crate) reception: Option<ChannelThreads>,
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+impl Services {
+    /// Starts the services. `mediate` is set where calls are trapped, with the threads already started for it, if any.
+    pub(crate) fn new(
+        launched: &Launched,
+        mediate: Option<(Mediate, Option<Workers>)>,
+        proxy: Option<ProxyPlace>,
+        stage: Option<TerminalLeases>,
+        channels: Option<Channels>,
+    ) -> Result<Services, RunError> {
+        let init = launched.pid.unsigned_abs();
+        let attend = |channels, office: Arc<dyn RequestService>| {
+            ChannelThreads::open(channels, office, init).map_err(supervising("serve the session's sockets"))
+        };
+        let Some((mediate, workers)) = mediate else {
+            let reception = channels.map(|channels| attend(channels, Arc::new(NoRequests))).transpose()?;
+            return Ok(Services { mediating: None, reception, terminal: None });
+        };
+        let HandedOver { listener, root, socket_list, pairs, terminal } =
+            launched.hand_over().map_err(supervising("take over the trapped calls"))?;
+        let handed = InitHandover { listener, root, socket_list, pairs, init: launched.pid };
+        let failed = || supervising("answer trapped calls");
+        let workers = workers.map_or_else(|| Workers::start(&mediate.workers()), Ok).map_err(failed())?;
+        let mediator = Mediator::new(mediate, handed, stage).map_err(failed())?;
+        mediator.open_proxy(proxy.and_then(ProxyPlace::address));
+        let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
+        let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestSocket>);
+        let mediating = mediator.start(door, workers).map_err(failed())?;
+        Ok(Services { mediating: Some(mediating), reception, terminal })
+    }
+}
