@@ -6,6 +6,7 @@
 mod error;
 mod filesystem;
 mod non_directory;
+mod options;
 mod repositories;
 mod settled;
 mod shortage;
@@ -15,12 +16,12 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
 use self::non_directory::{meta, single_entry};
+pub use self::options::{CaptureOptions, Gaps};
 use self::settled::Settled;
 pub(crate) use self::shortage::Shortage;
 use self::totals::Totals;
@@ -42,38 +43,6 @@ use crate::stat::{FoundStat, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{ObjectKey, Published, Store, StoreError};
 use crate::unlock::{OpenedUp, RootFile, UnlockLog, Unlocked};
-
-/// Options of a capture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CaptureOptions {
-    /// Read every file, whatever its stat says.
-    pub paranoid: bool,
-    /// Descend into other filesystems mounted below a root.
-    pub cross_mounts: bool,
-    /// Maximum number of bytes that the store may grow.
-    pub budget: Option<u64>,
-    pub gaps: Gaps,
-    /// Larger files are captured only where the filesystem can share their data (reflink); otherwise they are excluded
-    /// by name.
-    pub max_file: Option<u64>,
-    /// Age below which a file changed since the session began is read at each capture. Without it such a file is read
-    /// as long as the session exists, which suits sessions of hours, not of months. The rule is about stores through a
-    /// shared mapping: a store into a page that is already dirty changes no time. The kernel writes dirty pages back
-    /// within about half a minute, and the next store then faults and changes the time again. So a file whose ctime is
-    /// some minutes old and that no process has mapped now has no such page. On tmpfs, which never writes back, the
-    /// limit is ignored.
-    pub young: Option<Duration>,
-}
-
-/// Whether a snapshot may lack contents that fit neither the budget nor the store's quota.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gaps {
-    /// Exclude them by name.
-    #[default]
-    Allow,
-    /// Capture nothing: [`CaptureError::NoRoom`].
-    Refuse,
-}
 
 /// Source of the exclusion rules.
 pub(crate) enum RulesFrom<'a> {

@@ -89,7 +89,7 @@ impl EscapeBoundary {
                     tell(&Sequence::Escape { between: self.between, last: byte });
                 }
                 ParserState::Ground | ParserState::Latin => {
-                    self.wide_controls |= (0x80..=0x9f).contains(&byte)
+                    self.wide_controls |= (0x80..=0x9f).contains(&byte);
                 }
                 _ => {}
             }

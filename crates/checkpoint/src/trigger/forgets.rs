@@ -45,9 +45,13 @@ fn unquoted(line: &str) -> String {
     line.chars().filter(|c| !"'\"\\".contains(*c)).collect()
 }
 
-/// Whether a line that is not split into commands removes history, by the words in it.
+/// Whether a line that is not split into commands may remove history, by the words in it. One that names the state folder
+/// may.
 pub(super) fn crude(line: &str) -> bool {
     let plain = unquoted(line);
+    if plain.contains("/.nono") {
+        return true;
+    }
     let words = plain.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
     let (mut nono, mut section) = (false, None);
     for word in words {

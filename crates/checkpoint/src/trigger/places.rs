@@ -32,9 +32,9 @@ const ELSEWHERE: [&str; 4] = ["ssh", "docker", "podman", "kubectl"];
 const FOLDERS: [&str; 7] =
     ["-C", "--directory", "--prefix", "--dir", "--cwd", "--work-tree", "--target-directory"];
 
-/// What a line comes to.
+/// Paths in a shell line, and what the line may do.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct NamedPaths {
     /// Whether it is known to change no file.
     pub(super) only_reads: bool,
     /// Where commands run, and what they write to.
@@ -45,9 +45,9 @@ pub(super) struct Places {
     pub(super) forgets: bool,
 }
 
-/// Finds them. Linear in the length of the line.
-pub(super) fn find(text: &str, cwd: &Path, home: &Path) -> Places {
-    let mut finder = Finder { home, cwd, bases: vec![cwd.to_owned()], found: Places::default() };
+/// Find the paths of a line. Linear in its length.
+pub(super) fn find(text: &str, cwd: &Path, home: &Path) -> NamedPaths {
+    let mut finder = Finder { home, cwd, bases: vec![cwd.to_owned()], found: NamedPaths::default() };
     finder.found.only_reads = true;
     if text.len() > LONGEST {
         finder.unread(text);
@@ -62,7 +62,7 @@ struct Finder<'a> {
     cwd: &'a Path,
     /// Where the next command may run.
     bases: Vec<PathBuf>,
-    found: Places,
+    found: NamedPaths,
 }
 
 impl Finder<'_> {

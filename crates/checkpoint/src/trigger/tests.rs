@@ -127,6 +127,9 @@ fn what_cannot_be_read_counts() {
     for long in [format!("echo {}", "a".repeat(70_000)), format!("rm /o/y {}", "a ".repeat(70_000))] {
         assert_eq!(targets(&long), Some(vec![CWD.to_owned()]));
     }
+    let long = format!("rm -rf ~/.no\"no\"; echo {}", "a ".repeat(70_000));
+    let call = ToolCall::Shell { tool: "terminal".to_owned(), command: long };
+    assert!(super::forgets(&call, Path::new(CWD), Path::new(HOME)));
 }
 
 /// Nesting of any depth is split in one pass, and needs a checkpoint.

@@ -6,11 +6,10 @@
 //! use up or end a turn of another conversation. A restore needs the user's approval, for exactly the checkpoint that
 //! was shown. Every failure is sent as an answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use nono_audit::event::Restore;
 use nono_checkpoint::manager::RestoreNote;
@@ -25,6 +24,7 @@ use nono_supervisor::mediate::{CheckpointService, RestoreConsent};
 use nono_sys::time::now_ms;
 use serde_json::{Value, json};
 
+use super::checkpoint_quota::CheckpointQuota;
 use super::checkpoints::Protecting;
 use super::rollback_options::resolved;
 use crate::checkpoints::{self, json as shapes};
@@ -477,27 +477,5 @@ impl Conversations {
             None => origin.turn = Some(turn.id.clone().unwrap_or_else(|| format!("{run}.{}", turn.prompts))),
         }
         origin.prompt.clone_from(&turn.prompt);
-    }
-}
-
-/// Rate limit on checkpoints: a flood must not push older ones out of the history.
-#[derive(Default)]
-struct CheckpointQuota {
-    taken: VecDeque<Instant>,
-}
-
-const BURST: usize = 30;
-const SPAN: Duration = Duration::from_secs(150);
-
-impl CheckpointQuota {
-    fn left(&mut self) -> bool {
-        while self.taken.front().is_some_and(|first| first.elapsed() > SPAN) {
-            self.taken.pop_front();
-        }
-        self.taken.len() < BURST
-    }
-
-    fn take(&mut self) {
-        self.taken.push_back(Instant::now());
     }
 }

@@ -10,6 +10,7 @@ mod browser;
 mod capture_observer;
 mod channels;
 pub mod check;
+mod checkpoint_quota;
 mod checkpoint_service;
 mod checkpoints;
 mod created_dirs;
