@@ -57,7 +57,7 @@ pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) 
                 before((call, judged), &told.origin, backend, context, &cwd, &mut handled);
             }
             HookEvent::AfterTool { call, .. } => {
-                after(call, &told.origin, backend, context, &cwd, &mut handled)
+                after(call, &told.origin, backend, context, &cwd, &mut handled);
             }
             HookEvent::Stop | HookEvent::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
             HookEvent::Unknown => {}
