@@ -38,25 +38,25 @@ $ nono claude -c true
 ! [nono] Claude Code, in a sandbox:
 ! [nono]   project  [TMP]/work: read and written
 ! [nono]   state    ~/.claude, ~/.local/state/claude, ~/.cache/claude, ~/.cache/claude-cli-nodejs: its own, read and written
-! [nono]   read     installed programs; no other file of yours
+! [nono]   read     installed programs; none of your other files
 ! [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
-! [nono]   more     whatever else it wants to open, you are asked
-! [nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
-! [nono]   undo     `nono undo` takes back what it did here; its own state stays
-! [nono]   hooks    nono's, in its settings: a checkpoint before a turn changes something
-! [nono] error: Claude Code was not started: nobody agreed
-! [nono] hint: start it in a terminal once, or say `nono claude --yes`
+! [nono]   more     you are asked about whatever else it wants to open
+! [nono]   off      its own sandbox, which cannot be made inside another; nono's sandbox takes its place
+! [nono]   undo     `nono undo` undoes what it did here; its own state stays
+! [nono]   hooks    added to its settings: a checkpoint before a turn changes something
+! [nono] error: Claude Code was not started: not confirmed
+! [nono] hint: start it in a terminal once, or run `nono claude --yes`
 = exit 1
 $ nono claude --yes -c 'echo at work' 2>&1 | grep -v snapshot | sed 's/session [-0-9]*/session ID/'
 [nono] Claude Code, in a sandbox:
 [nono]   project  [TMP]/work: read and written
 [nono]   state    ~/.claude, ~/.local/state/claude, ~/.cache/claude, ~/.cache/claude-cli-nodejs: its own, read and written
-[nono]   read     installed programs; no other file of yours
+[nono]   read     installed programs; none of your other files
 [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
-[nono]   more     whatever else it wants to open, you are asked
-[nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
-[nono]   undo     `nono undo` takes back what it did here; its own state stays
-[nono]   hooks    nono's, in its settings: a checkpoint before a turn changes something
+[nono]   more     you are asked about whatever else it wants to open
+[nono]   off      its own sandbox, which cannot be made inside another; nono's sandbox takes its place
+[nono]   undo     `nono undo` undoes what it did here; its own state stays
+[nono]   hooks    added to its settings: a checkpoint before a turn changes something
 [nono] the hooks of Claude Code are installed
 [nono] not part of an undo: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more (state of tools; --rollback-all includes it)
 at work
@@ -69,13 +69,13 @@ $ nono claude --reset -c true
 ! [nono] Claude Code, in a sandbox:
 ! [nono]   project  [TMP]/work: read and written
 ! [nono]   state    ~/.claude, ~/.local/state/claude, ~/.cache/claude, ~/.cache/claude-cli-nodejs: its own, read and written
-! [nono]   read     installed programs; no other file of yours
+! [nono]   read     installed programs; none of your other files
 ! [nono]   network  api.anthropic.com, claude.ai, platform.claude.com, console.anthropic.com and 1 more, nothing else
-! [nono]   more     whatever else it wants to open, you are asked
-! [nono]   off      its own sandbox, which cannot be made inside another; this one holds instead
-! [nono]   undo     `nono undo` takes back what it did here; its own state stays
-! [nono] error: Claude Code was not started: nobody agreed
-! [nono] hint: start it in a terminal once, or say `nono claude --yes`
+! [nono]   more     you are asked about whatever else it wants to open
+! [nono]   off      its own sandbox, which cannot be made inside another; nono's sandbox takes its place
+! [nono]   undo     `nono undo` undoes what it did here; its own state stays
+! [nono] error: Claude Code was not started: not confirmed
+! [nono] hint: start it in a terminal once, or run `nono claude --yes`
 = exit 1
 $ nono hooks status claude-code
 claude-code  installed      [TMP]/home/.claude/settings.json
@@ -162,8 +162,8 @@ fn an_agent_that_is_run_has_its_profile() {
         str![[r#"
 $ nono run -- claude -c 'test -w ~/.claude && echo its state is there'
 its state is there
-! [nono] Claude Code gets its profile, as with -p claude-code (`nono claude` sets up more; -p default: none)
-! [nono] hint: the hooks of Claude Code are not installed; `nono hooks install claude-code` brings checkpoints and /rollback
+! [nono] using the profile of Claude Code, as with -p claude-code (`nono claude` sets up more; -p default uses none)
+! [nono] hint: the hooks of Claude Code are not installed; `nono hooks install claude-code` adds checkpoints and /rollback
 $ nono run --silent -- claude -c 'test -w ~/.claude && echo silent'
 silent
 $ nono run -p default -- claude -c 'test -e ~/.claude || echo nothing of it'

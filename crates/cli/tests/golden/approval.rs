@@ -49,20 +49,20 @@ $ nono why --approve policy:../home/rules.json --path ~/data/sub/table.csv
 DENIED: read [TMP]/home/data/sub/table.csv
 reason: not granted
 to open it: --read-file [TMP]/home/data/sub/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
 asked: allow the directory, by policy:[TMP]/home/rules.json#4 (line 7)
 $ nono why --approve policy:../home/rules.json --path ~/data/table.csv
 DENIED: read [TMP]/home/data/table.csv
 reason: not granted
 to open it: --read-file [TMP]/home/data/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
 asked: allow, by policy:[TMP]/home/rules.json#4 (line 7)
 note: not the whole directory, because of policy:[TMP]/home/rules.json#1 (line 4) in it
 $ nono why --approve policy:../home/rules.json --path ~/data/table.csv --op write
 DENIED: write [TMP]/home/data/table.csv
 reason: not granted
 to open it: --write-file [TMP]/home/data/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is passed over, since it expired at 2020-01-01T00:00:00Z
+asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
 asked by tee: allow once, by policy:[TMP]/home/rules.json#3 (line 6)
 asked: ask, by policy:[TMP]/home/rules.json#5 (line 8)
 $ nono why --approve policy:../home/rules.json --path ~/data/secret/key --op readwrite
@@ -74,13 +74,13 @@ $ nono why --approve policy:../home/rules.json --path ~/other
 DENIED: read [TMP]/home/other
 reason: not granted
 note: it does not exist
-asked: no rule of [TMP]/home/rules.json fits, so whoever comes next is asked
+asked: no rule of [TMP]/home/rules.json matches, so the next approver is asked
 $ nono why --approve policy:../home/rules.json --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
 rule: protected group ssh: SSH keys and configuration
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
-asked: nobody, since this is closed whatever anybody answers
+asked: no one; this is closed and no answer can open it
 $ nono why --approve policy:../home/rules.json --path /usr/bin/env
 ALLOWED: read /usr/bin/env
 granted by: /usr (read) [group:system]
@@ -141,7 +141,7 @@ $ nono why --json --approve policy:../home/rules.json --path ~/data/table.csv
   }
 }
 $ nono why --approve terminal --path ~/data/table.csv
-! [nono] error: why: only --approve policy:FILE can tell beforehand what it would answer
+! [nono] error: why: --approve accepts only policy:FILE, since other answers are not known beforehand
 = exit 2
 $ nono why --self --approve policy:../home/rules.json --path ~/data/table.csv
 ! [nono] error: the argument '--self' cannot be used with '--approve <WHO>'
@@ -331,7 +331,7 @@ fn a_webhook_needs_a_secret_and_a_safe_way() {
         ],
         str![[r#"
 $ nono run --ask --approve webhook:https://example.org/ -- true
-! [nono] error: --approve webhook:URL needs a secret that is shared with the service
+! [nono] error: --approve webhook:URL needs a secret shared with the service
 ! [nono] hint: add --approve-secret FILE, or set NONO_WEBHOOK_SECRET
 = exit 2
 $ nono run --ask --approve webhook:https://example.org/ --approve-secret ../home/open -- true
@@ -384,10 +384,10 @@ fn asking_is_refused_where_nobody_can() {
         ],
         str![[r#"
 $ nono wrap --ask -- true
-! [nono] error: --ask needs a supervisor, and wrap becomes the command
+! [nono] error: --ask needs a supervisor, and wrap runs without one
 = exit 2
 $ nono run --exec --capability-elevation -- true
-! [nono] error: --ask needs a supervisor, and wrap becomes the command
+! [nono] error: --ask needs a supervisor, and wrap runs without one
 = exit 2
 $ nono run --monitor --approve deny -- true
 ! [nono] error: --approve needs a supervisor outside the sandbox, and --monitor confines it too
@@ -406,11 +406,11 @@ $ nono run -- nono run --ask -- true
 ! [nono]   --allow-net      use the network
 = exit 2
 $ nono run --approve deny -- true
-! [nono] error: --approve says who answers, but nothing asks
+! [nono] error: --approve has no effect without --ask
 ! [nono] hint: add --ask
 = exit 2
 $ nono run --approve-secret x -- true
-! [nono] error: --approve-secret says who answers, but nothing asks
+! [nono] error: --approve-secret has no effect without --ask
 ! [nono] hint: add --ask
 = exit 2
 $ nono run --ask --approve perhaps -- true
@@ -419,7 +419,7 @@ $ nono run --ask --approve perhaps -- true
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run --ask --approve terminal --approve deny -- true
-! [nono] error: --approve: only policy files can have somebody after them
+! [nono] error: --approve: only policy:FILE can be followed by another approver
 = exit 2
 
 "#]],

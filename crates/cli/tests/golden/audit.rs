@@ -313,7 +313,7 @@ fn what_cannot_be_read_is_said() {
 $ nono audit list
 20240705-000000-8  2024-07-05  curl --token '[redacted:0123456789abcdef]'  exit 0  1 decision  [unsealed]
 20240703-094640-7  2024-07-03  make 'it so'                                exit 3  2 decisions (1 denied)  1,235 denials  2 network events (1 denied)  1 link  [sealed]  [name: build]
-! [nono] warning: [TMP]/state/audit/20240705-000000-9/session.json: not the record of a session: missing field `session_id` at line 1 column 2
+! [nono] warning: [TMP]/state/audit/20240705-000000-9/session.json: not a session record: missing field `session_id` at line 1 column 2
 $ nono audit show 20240705-000000-8
 session 20240705-000000-8  unsealed
   command  curl --token '[redacted:0123456789abcdef]'
@@ -335,18 +335,18 @@ $ nono audit show 20240705-000000-8 --json | tail -3
 ! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
 ! [nono] hint: `nono audit verify` says what can still be trusted
 $ nono audit show 20240705-000000-9
-! [nono] error: [TMP]/state/audit/20240705-000000-9/session.json: not the record of a session: missing field `session_id` at line 1 column 2
+! [nono] error: [TMP]/state/audit/20240705-000000-9/session.json: not a session record: missing field `session_id` at line 1 column 2
 = exit 125
 $ nono audit show 2024
 ! [nono] error: 2024 matches several sessions: 20240705-000000-8, 20240703-094640-7
-! [nono] hint: `nono audit list` shows the sessions there are
+! [nono] hint: `nono audit list` lists the sessions
 = exit 125
 $ nono audit show nobody
 ! [nono] error: there is no recorded session nobody
-! [nono] hint: `nono audit list` shows the sessions there are
+! [nono] hint: `nono audit list` lists the sessions
 = exit 125
 $ nono audit list --since yesterday
-! [nono] error: invalid value 'yesterday' for '--since <WHEN>': "yesterday" is no moment: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d
+! [nono] error: invalid value 'yesterday' for '--since <WHEN>': "yesterday" is not a time: write 2026-08-01, 2026-08-01T10:15, or 30m, 2h, 3d
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

@@ -33,7 +33,7 @@ $ nono audit verify
 good  20240703-094640-7: 17 records, sealed
 good  20240704-000000-1: 3 records, sealed
 good  20240704-000000-2: 2 records, unsealed
-good  20240704-000000-3: 2 records, unsealed: it was cut off, what is there is a valid beginning
+good  20240704-000000-3: 2 records, unsealed: interrupted; the records up to there are valid
 good  ledger: 2 lines, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
 $ nono audit verify --all | wc -l
 5
@@ -69,8 +69,8 @@ $ nono audit verify
 BAD   20240703-094640-7: 2 good records, then a bad one
         record 2: the event is not the one that was hashed
 BAD   20240704-000000-2: 2 records, unsealed
-        session.json does not say what the log says
-good  20240704-000000-3: 2 records, unsealed: it was cut off, what is there is a valid beginning
+        session.json does not match the log
+good  20240704-000000-3: 2 records, unsealed: interrupted; the records up to there are valid
 BAD   ledger: 2 lines, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
         20240704-000000-1 is in the ledger, and gone
 = exit 1
@@ -121,7 +121,7 @@ fn a_damaged_record_is_a_finding_too() {
         str![[r#"
 $ nono audit verify 20240704-000000-2
 BAD   20240704-000000-2: 2 records, unsealed
-        [TMP]/state/audit/20240704-000000-2/session.json: not the record of a session: EOF while parsing an object at line 1 column 1
+        [TMP]/state/audit/20240704-000000-2/session.json: not a session record: EOF while parsing an object at line 1 column 1
 = exit 1
 $ nono audit verify | grep BAD
 BAD   20240704-000000-2: 2 records, unsealed
@@ -156,12 +156,12 @@ fn signatures() {
         ],
         str![[r#"
 $ nono audit keygen -o my.key
-! [nono] error: [TMP]/work/my.key is there already, and stays as it is
-! [nono] hint: whoever signed with it would be lost; choose another file with -o
+! [nono] error: [TMP]/work/my.key already exists
+! [nono] hint: overwriting it would destroy that key; choose another file with -o
 = exit 1
 $ nono audit keygen
-! [nono] error: [TMP]/state/audit/signing.key is there already, and stays as it is
-! [nono] hint: whoever signed with it would be lost; choose another file with -o
+! [nono] error: [TMP]/state/audit/signing.key already exists
+! [nono] hint: overwriting it would destroy that key; choose another file with -o
 = exit 1
 $ nono audit verify build --public-key my.pub | sed 's/signed by .*/signed by [KEY]/'
 good  20240703-094640-7: 17 records, sealed, signed by [KEY]
@@ -206,11 +206,11 @@ fn proofs() {
 $ nono audit check-proof proof.json
 holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2bde7a96ead4d50842e5d75e2643e
 {"type":"capability_decision","time_ms":1720000001500,"path":"/home/me/notes.txt","access":"read","program":"/usr/bin/cat","pid":42,"decision":"allowed","by":"terminal","scope":"session","reason":"the \u{202e}task"}
-! [nono] warning: the root is the proof's own, so anybody could have made it; give one from elsewhere with --root, --session or --public-key
+! [nono] warning: only checked against the root in the proof itself, which proves nothing; give one from elsewhere with --root, --session or --public-key
 $ nono audit check-proof proof.json --root $(cat root)
 holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2bde7a96ead4d50842e5d75e2643e
 {"type":"capability_decision","time_ms":1720000001500,"path":"/home/me/notes.txt","access":"read","program":"/usr/bin/cat","pid":42,"decision":"allowed","by":"terminal","scope":"session","reason":"the \u{202e}task"}
-! [nono] note: that it is event 2 of 16, and of session 20240703-094640-7, is the proof's own word
+! [nono] note: not checked: that it is event 2 of 16, and that it is of session 20240703-094640-7
 $ nono audit check-proof proof.json --session build
 holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2bde7a96ead4d50842e5d75e2643e
 {"type":"capability_decision","time_ms":1720000001500,"path":"/home/me/notes.txt","access":"read","program":"/usr/bin/cat","pid":42,"decision":"allowed","by":"terminal","scope":"session","reason":"the \u{202e}task"}
@@ -224,7 +224,7 @@ $ nono audit check-proof forged.json --root $(cat root)
 does not hold: the proof is for another event
 = exit 1
 $ nono audit check-proof empty.json
-does not hold: it is no proof: missing field `session_id` at line 1 column 2
+does not hold: it is not a proof: missing field `session_id` at line 1 column 2
 = exit 1
 $ nono audit check-proof missing.json
 ! [nono] error: missing.json: No such file or directory
@@ -275,7 +275,7 @@ $ nono audit cleanup
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono audit cleanup --all
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono audit cleanup --keep 3 --dry-run | sed 's/, [0-9.]* .*/, [SIZE]/'
@@ -283,7 +283,7 @@ $ nono audit cleanup --keep 3 --dry-run | sed 's/, [0-9.]* .*/, [SIZE]/'
   20240704-000000-1  2024-07-04  true
   20240703-094640-7  2024-07-03  make 'it so'
 $ nono audit cleanup --older-than 99999 --dry-run
-there is nothing to remove
+nothing to remove
 $ nono audit list | wc -l
 5
 $ nono audit cleanup --keep 3 --yes 2>&1 | sed 's/, [0-9.]* .*/, [SIZE]/'

@@ -72,7 +72,7 @@ $ nono run --allow /dev/null -- true
 = exit 125
 $ nono run --allow-file socket -- true
 ! [nono] error: [TMP]/work/socket is a socket; a file grant does not open it
-! [nono] hint: --allow-unix-socket opens a socket; whoever listens there acts outside the sandbox
+! [nono] hint: --allow-unix-socket opens a socket; the process listening there acts outside the sandbox
 = exit 125
 $ nono run --read-file pipe -- true
 ! [nono] error: [TMP]/work/pipe is a named pipe and cannot be granted on its own
@@ -158,7 +158,7 @@ $ nono run -s --read ~/link -- cat ~/link/../other
 = exit 1
 $ nono run -s --read planted -- cat planted/file
 ! [nono] error: [TMP]/work/planted is a link that leads to [TMP]/home/data, out of its folder; a command could have made it (given by user)
-! [nono] hint: type [TMP]/home/data instead if that is meant, or agree to the link on a terminal, once
+! [nono] hint: use [TMP]/home/data instead if that is meant, or confirm the link once on a terminal
 = exit 125
 
 "#]],

@@ -122,7 +122,7 @@ fn a_working_directory_that_is_gone() {
         &["mkdir gone; cd gone; rmdir ../gone; nono run -- true"],
         str![[r#"
 $ mkdir gone; cd gone; rmdir ../gone; nono run -- true
-! [nono] error: the current directory cannot be found: No such file or directory
+! [nono] error: cannot find the current directory: No such file or directory
 ! [nono] hint: cd to one that exists
 = exit 125
 

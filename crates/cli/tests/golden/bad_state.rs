@@ -95,7 +95,7 @@ $ nono setup --check-only > /dev/null
     );
     let outcome = world.sh("nono setup");
     assert_eq!(outcome.code(), Some(125));
-    assert!(world.clean(&outcome.err()).contains("error: [TMP]/state"), "{}", outcome.err());
+    assert!(world.clean(&outcome.err()).contains("error: cannot write [TMP]/state"), "{}", outcome.err());
     assert_eq!(fs::read_dir(world.path("state")).unwrap().count(), 0);
     world.dir("state", 0o700);
 }

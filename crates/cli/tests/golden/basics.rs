@@ -188,16 +188,16 @@ fn flags_that_need_a_parent_are_refused_without_one() {
         ],
         str![[r#"
 $ nono wrap --max-time 1s -- true
-! [nono] error: --max-time needs a supervisor, and wrap becomes the command
+! [nono] error: --max-time needs a supervisor, and wrap runs without one
 = exit 2
 $ nono wrap --max-memory 1G -- true
-! [nono] error: --max-memory needs a supervisor, and wrap becomes the command
+! [nono] error: --max-memory needs a supervisor, and wrap runs without one
 = exit 2
 $ nono run --exec --max-time 1s -- true
-! [nono] error: --max-time needs a supervisor, and wrap becomes the command
+! [nono] error: --max-time needs a supervisor, and wrap runs without one
 = exit 2
 $ nono run --exec --diagnostics-json -- true
-! [nono] error: --diagnostics-json needs a supervisor, and wrap becomes the command
+! [nono] error: --diagnostics-json needs a supervisor, and wrap runs without one
 = exit 2
 
 "#]],

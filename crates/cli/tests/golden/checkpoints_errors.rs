@@ -90,7 +90,7 @@ Projects:        0
 NOT PROTECTED: /: / is too broad for a project: it is the root of everything
 NOT PROTECTED: [TMP]/home: [TMP]/home is too broad for a project: it is the home folder
 
-Checkpoints are off: nothing is taken by itself.
+Checkpoints are off: none is taken automatically.
 turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)
 
 "#]],
@@ -121,15 +121,15 @@ fn which_one_is_meant() {
         str![[r#"
 $ nono checkpoints restore 2 --yes
 ! [nono] error: there is no checkpoint 2 of [TMP]/work/project
-! [nono] hint: `nono checkpoints list` shows those there are
+! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore 0 --yes
 ! [nono] error: there is no checkpoint 0 of [TMP]/work/project
-! [nono] hint: `nono checkpoints list` shows those there are
+! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore nothing --yes
 ! [nono] error: there is no checkpoint nothing of [TMP]/work/project
-! [nono] hint: `nono checkpoints list` shows those there are
+! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore [id1] --yes
 ! [nono] error: checkpoint [id1] belongs to [TMP]/work/other, not to [TMP]/work/project
@@ -141,7 +141,7 @@ $ nono checkpoints diff [id1]
 = exit 1
 $ nono checkpoints restore --turn msg_1 --yes
 ! [nono] error: no checkpoint of [TMP]/work/project was taken in turn msg_1
-! [nono] hint: `nono turns` shows those there are
+! [nono] hint: `nono turns` lists them
 = exit 125
 $ nono checkpoints restore 1 ../other/Makefile --yes
 ! [nono] error: [TMP]/work/other/Makefile is neither in the checkpoint nor in [TMP]/work/project
@@ -156,7 +156,7 @@ $ nono checkpoints restore --yes
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono checkpoints name 1 2
-! [nono] error: "2" cannot be a checkpoint's name: it would be taken for a number of the list
+! [nono] error: "2" cannot be a checkpoint's name: it could be confused with a number of the list
 = exit 2
 $ nono checkpoints restore 1 --merge --force --yes
 ! [nono] error: the argument '--merge' cannot be used with '--force'
@@ -194,7 +194,7 @@ fn a_beginning_of_several() {
     };
     let outcome = kit.sh(&format!("nono checkpoints restore {} --yes", &twice[..1]));
     assert_eq!(outcome.code(), Some(125), "{outcome:?}");
-    let begins = format!("[nono] error: {} could be any of ", &twice[..1]);
+    let begins = format!("[nono] error: {} is ambiguous: it could be ", &twice[..1]);
     assert!(outcome.err().starts_with(&begins) && outcome.err().contains(&twice), "{outcome:?}");
 }
 
@@ -295,15 +295,15 @@ fn inside_a_sandbox() {
         ],
         str![[r#"
 $ nono run -s --allow . -- nono checkpoints prune --yes
-! [nono] error: inside a sandbox there are only list, create, diff and restore of checkpoints
+! [nono] error: inside a sandbox only checkpoints list, create, diff and restore work
 ! [nono] hint: run this command outside
 = exit 125
 $ nono run -s --allow . -- nono checkpoints undo --yes
-! [nono] error: inside a sandbox there are only list, create, diff and restore of checkpoints
+! [nono] error: inside a sandbox only checkpoints list, create, diff and restore work
 ! [nono] hint: run this command outside
 = exit 125
 $ nono run -s --allow . -- nono checkpoints
-! [nono] error: inside a sandbox there are only list, create, diff and restore of checkpoints
+! [nono] error: inside a sandbox only checkpoints list, create, diff and restore work
 ! [nono] hint: run this command outside
 = exit 125
 

@@ -85,11 +85,11 @@ fn from_sessions_and_checkpoints() {
         transcript(&sessions, &lines),
         str![[r#"
 $ nono checkpoints forget sub/secret --dry-run
-[TMP]/work/sub/secret of [TMP]/work would go from 1 checkpoint and 1 session
+[TMP]/work/sub/secret of [TMP]/work would be removed from 1 checkpoint and 1 session
   [id1]  [TIME]  by hand
   session [1] (sh -c 'cat ../after > sub/secret; echo after > kept', [AGE])
 $ nono checkpoints forget sub/secret --yes
-! [nono] [TMP]/work/sub/secret is gone from 1 snapshot of [TMP]/work and 1 session; 2 contents removed
+! [nono] [TMP]/work/sub/secret was removed from 1 snapshot of [TMP]/work and 1 session (2 stored contents)
 $ nono rollback verify
 [1]: good (2 snapshots, [N] objects, [SIZE], sealed)
   forgotten: [TMP]/work/sub/secret
@@ -144,9 +144,9 @@ fn from_sessions_alone() {
         transcript(&sessions, &lines),
         str![[r#"
 $ nono checkpoints forget secret --yes
-! [nono] [TMP]/work/secret is gone from 2 sessions; 1 content removed
+! [nono] [TMP]/work/secret was removed from 2 sessions (1 stored content)
 $ nono checkpoints forget new --yes
-! [nono] [TMP]/work/new is gone from 1 session; 1 content removed
+! [nono] [TMP]/work/new was removed from 1 session (1 stored content)
 $ nono rollback verify
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
   forgotten: [TMP]/work/new
@@ -175,11 +175,11 @@ fn a_session_that_runs_is_named() {
         transcript(&sessions, &lines),
         str![[r#"
 $ nono checkpoints forget secret --dry-run
-[TMP]/work/secret of [TMP]/work would go from 2 sessions
+[TMP]/work/secret of [TMP]/work would be removed from 2 sessions
   session [2] (sh -c 'echo ready; exec sleep 1000', [AGE]): running, it keeps the path
   session [1] (sh -c 'echo 1 > file', [AGE])
 $ nono checkpoints forget secret --yes
-! [nono] [TMP]/work/secret is gone from 1 session; 0 contents removed
+! [nono] [TMP]/work/secret was removed from 1 session (0 stored contents)
 ! [nono] warning: session [2] still has it: it is running; forget the path again when it has ended
 ! [nono] warning: the same bytes are still kept by [TMP]/state/rollbacks/[2]: 1 path ([TMP]/work/secret)
 = exit 1

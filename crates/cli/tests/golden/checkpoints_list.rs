@@ -40,7 +40,7 @@ go back to one:  nono checkpoints restore N
 see what changed:  nono checkpoints diff N
 only one file:  nono checkpoints restore N FILE
 $ nono checkpoints name 2 works
-! [nono] checkpoint [id2] is called works and is kept
+! [nono] checkpoint [id2] is named works and will not be pruned
 $ nono checkpoints pin 3
 ! [nono] checkpoint [id3] is kept until it is unpinned
 $ nono checkpoints unpin 3
@@ -112,7 +112,7 @@ Total size:      0 bytes
   legacy         0 bytes
 Projects:        0
 
-Checkpoints are off: nothing is taken by itself.
+Checkpoints are off: none is taken automatically.
 turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)
 $ nono checkpoints list
 Checkpoint base: [TMP]/state
@@ -121,7 +121,7 @@ Total size:      0 bytes
   legacy         0 bytes
 Projects:        0
 
-Checkpoints are off: nothing is taken by itself.
+Checkpoints are off: none is taken automatically.
 turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)
 $ nono checkpoints list --all
 no checkpoints; `nono checkpoints create` takes one

@@ -15,9 +15,9 @@ back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 change 1, remove 1
   ~ main.c
   - new/file
-nothing tells what people changed from what an agent did: all of it goes back
+your changes cannot be told from the agent's: everything will be restored
 $ nono checkpoints restore 1
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ cat main.c
@@ -64,9 +64,9 @@ main.c
 $ nono checkpoints restore 1 --yes
 {"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":[],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":null}
 ! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
-! [nono] there is nothing to restore
+! [nono] nothing to restore
 $ nono checkpoints undo
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ nono checkpoints undo --dry-run
@@ -116,7 +116,7 @@ $ nono checkpoints restore 1 new --dry-run
 back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 remove 1
   - new/file
-nothing tells what people changed from what an agent did: all of it goes back
+your changes cannot be told from the agent's: everything will be restored
 $ cat main.c; ls
 one
 two

@@ -17,21 +17,21 @@ fn nothing_is_removed_unasked() {
         ],
         str![[r#"
 $ nono checkpoints prune
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono checkpoints clear
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono checkpoints forget main.c
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono checkpoints prune --dry-run
-there is nothing to remove
+nothing to remove
 $ nono checkpoints prune --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 $ nono checkpoints list | head -2
 Checkpoints for [TMP]/work/project:
   1. [id1]  [TIME]  the beginning  (2 files, +3/-1)
@@ -63,20 +63,20 @@ Projects:  1
   WORKDIR  COMMITS  LAST TOUCH  STATE
   [TMP]/work/project  1  [AGE]  orphan
 
-Checkpoints are off: nothing is taken by itself.
+Checkpoints are off: none is taken automatically.
 turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)
 $ nono checkpoints prune --keep-orphans --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 $ nono checkpoints prune --dry-run
 1 checkpoint would be removed, about [SIZE] freed, about [SIZE] left
   [TMP]/work/project: 1 checkpoint
     [id1]  [TIME]  the beginning
-  [TMP]/work/project: with all that is known of it
+  [TMP]/work/project: its whole history
 $ nono checkpoints prune --yes
 ! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] left
 ! [nono]  [TMP]/work/project: 1 checkpoint
 ! [nono]  [id1]  [TIME]  the beginning
-! [nono]  [TMP]/work/project: with all that is known of it
+! [nono]  [TMP]/work/project: its whole history
 $ nono checkpoints status
 Checkpoint base: [TMP]/state
 Total size:  [SIZE]
@@ -84,7 +84,7 @@ Total size:  [SIZE]
   legacy  [SIZE]
 Projects:  0
 
-Checkpoints are off: nothing is taken by itself.
+Checkpoints are off: none is taken automatically.
 turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoints] in config.toml)
 
 "#]],
@@ -115,12 +115,12 @@ $ nono checkpoints clear --dry-run
 1 checkpoint would be removed, about [SIZE] freed, about [SIZE] left
   [TMP]/work/project: 1 checkpoint
     [id1]  [TIME]  the beginning
-  [TMP]/work/project: with all that is known of it
+  [TMP]/work/project: its whole history
 $ nono checkpoints clear --path . --yes
 ! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] left
 ! [nono]  [TMP]/work/project: 1 checkpoint
 ! [nono]  [id1]  [TIME]  the beginning
-! [nono]  [TMP]/work/project: with all that is known of it
+! [nono]  [TMP]/work/project: its whole history
 $ nono checkpoints list --path .
 ! [nono] error: [TMP]/work/project has no checkpoints
 ! [nono] hint: `nono checkpoints create` takes the first one
@@ -148,7 +148,7 @@ fn archives() {
         ],
         str![[r#"
 $ nono checkpoints clear-legacy
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono checkpoints clear-legacy --dry-run
@@ -158,7 +158,7 @@ $ nono checkpoints clear-legacy --yes
 ! [nono] 1 archive removed
 ! [nono]  legacy-20260506-050616  [SIZE]
 $ nono checkpoints clear-legacy --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 
 "#]],
     );
@@ -182,7 +182,7 @@ $ nono checkpoints prune --yes
 ! [nono] 1 archive removed
 ! [nono]  legacy-20200506-050616  [SIZE]
 $ nono checkpoints prune --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 
 "#]],
     );
@@ -252,10 +252,10 @@ fn a_path_is_forgotten() {
         ],
         str![[r#"
 $ nono checkpoints forget main.c --dry-run
-[TMP]/work/project/main.c of [TMP]/work/project would go from 1 checkpoint
+[TMP]/work/project/main.c of [TMP]/work/project would be removed from 1 checkpoint
   [id1]  [TIME]  the beginning
 $ nono checkpoints forget main.c --yes
-! [nono] [TMP]/work/project/main.c is gone from 1 snapshot of [TMP]/work/project; 1 content removed
+! [nono] [TMP]/work/project/main.c was removed from 1 snapshot of [TMP]/work/project (1 stored content)
 $ cat main.c
 one
 2

@@ -98,20 +98,20 @@ fn inside_a_sandbox_there_is_nothing_to_see() {
         ],
         str![[r#"
 $ nono run -s -- nono ps
-! [nono] error: a nono inside a sandbox cannot look at or end sessions outside
-! [nono] hint: `nono why --self` explains the sandbox around it, `nono request` asks for more
+! [nono] error: nono inside a sandbox cannot list or stop sessions
+! [nono] hint: `nono why --self` explains this sandbox, `nono request` asks for more
 = exit 125
 $ nono run -s -- nono inspect last
-! [nono] error: a nono inside a sandbox cannot look at or end sessions outside
-! [nono] hint: `nono why --self` explains the sandbox around it, `nono request` asks for more
+! [nono] error: nono inside a sandbox cannot list or stop sessions
+! [nono] hint: `nono why --self` explains this sandbox, `nono request` asks for more
 = exit 125
 $ nono run -s -- nono stop last
-! [nono] error: a nono inside a sandbox cannot look at or end sessions outside
-! [nono] hint: `nono why --self` explains the sandbox around it, `nono request` asks for more
+! [nono] error: nono inside a sandbox cannot list or stop sessions
+! [nono] hint: `nono why --self` explains this sandbox, `nono request` asks for more
 = exit 125
 $ nono run -s --monitor -- nono ps
-! [nono] error: a nono inside a sandbox cannot look at or end sessions outside
-! [nono] hint: `nono why --self` explains the sandbox around it, `nono request` asks for more
+! [nono] error: nono inside a sandbox cannot list or stop sessions
+! [nono] hint: `nono why --self` explains this sandbox, `nono request` asks for more
 = exit 125
 $ nono run -s -- ls ../state/run
 ! ls: cannot access '../state/run': Permission denied
@@ -160,7 +160,7 @@ $ nono stop first --dry-run
 would stop [ID 1]: sh -c 'trap '\''exit 0'\'' HUP; echo ready; while :; do sleep 0.01; done'
 $ nono stop nobody
 ! [nono] error: there is no running session nobody
-! [nono] hint: `nono ps` shows the sessions that run
+! [nono] hint: `nono ps` lists the running sessions
 = exit 125
 
 "#]],

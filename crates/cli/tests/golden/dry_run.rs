@@ -52,7 +52,7 @@ working directory: [TMP]/work
 grants:
   [TMP]/work (read+write) dir [user]
   [TMP]/home/notes (read) file [user] (given as [TMP]/work/link)
-asked for before it is granted: [TMP]/work/link is a link that leads to [TMP]/home/notes, out of its folder; a command could have made it (given by user)
+asks before it is granted: [TMP]/work/link is a link that leads to [TMP]/home/notes, out of its folder; a command could have made it (given by user)
 closed inside the grants:
   [TMP]/work/.env [denied by user] (masked)
 network: blocked
@@ -66,10 +66,10 @@ grants:
 closed inside the grants:
   [TMP]/home/.config/nono [nono's own] (not granted)
   [TMP]/home/.ssh [protected: ssh] (not granted)
-  and [N] protected names that are not there now
+  and [N] protected names that do not exist now
 network: blocked
-note: nothing new can be made directly in [TMP]/home, because of [TMP]/home/.config/nono
-note: nothing new can be made directly in [TMP]/home/.config, because of [TMP]/home/.config/nono
+note: nothing new can be created directly in [TMP]/home, because of [TMP]/home/.config/nono
+note: nothing new can be created directly in [TMP]/home/.config, because of [TMP]/home/.config/nono
 $ nono run --monitor --dry-run -p mine --allow-net -- true
 command: true
 mode: monitor
@@ -94,7 +94,7 @@ profile: default
 working directory: [TMP]/work
 grants:
 network: connect to TCP port 80, 443; listen on TCP port 8080
-environment: everything but what injects code KEY=…
+environment: all variables but those that inject code KEY=…
 
 "#]],
     );

@@ -54,7 +54,7 @@ fn it_says_so_and_confines() {
         text,
         str![[r#"
 $ nono run -- true
-! [nono] weaker here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
+! [nono] weaker protection here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
 $ nono run -s -- true
 $ nono run -s --read . -- cat in ../home/out
 inside
@@ -107,7 +107,7 @@ $ nono run --max-procs 5 -- true
 ! [nono] hint: leave --max-procs out, or run as an ordinary user
 = exit 125
 $ nono run --allow-unix-socket socket -- true
-! [nono] weaker here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
+! [nono] weaker protection here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
 $ nono run -s --read ~ -- cat ../home/.ssh/id
 ! cat: ../home/.ssh/id: Permission denied
 = exit 1

@@ -384,28 +384,29 @@ Commands:
   rollback     Look at what sessions changed, put it back, check and remove them
   undo         Undo what the last session in this directory did: shows the plan, and asks
   redo         Take the last undo or restore back
-  turns        What agents did here, turn by turn: what was asked, which calls and files it came to
-  status       What is protected, runs and can be undone in this directory, on one screen
-  diff         What the last session in this directory changed; without one, what changed since the
-               newest checkpoint
-  log          Every version of a file: which turn, command or session made it
+  turns        List what agents did here, turn by turn: the request, the calls made, the files
+               changed
+  status       Show what is protected, what runs and what can be undone in this directory
+  diff         Show what the last session in this directory changed; without one, what changed since
+               the newest checkpoint
+  log          List every version of a file, and which turn, command or session made it
   cat          Print a file as it was: at a checkpoint, before a session, or in a version of `nono
                log`
-  checkpoints  Earlier states of a project, kept while agents work on it: list, compare, restore
-  hook         What agents call before and after their tools: reads the agent's JSON on stdin,
+  checkpoints  List, compare and restore earlier states of a project, kept while agents work on it
+  hook         Called by agents before and after their tools: reads the agent's JSON on stdin,
                answers in its format
   hooks        Put nono's hooks into a coding agent: a checkpoint before each risky step, and
                /rollback inside the agent
-  audit        Look at what sessions did, and check that nobody changed the record of it
+  audit        Look at what sessions did, and check that the records were not changed
   why          Explain whether a path or a host is open, by which rule, and what would open it
-  ps           List the sessions that run now
-  inspect      Show what a running session does: what it was refused, granted and asked
+  ps           List the running sessions
+  inspect      Show what a running session does: its denials, grants and questions
   stop         End a running session and everything it started
   request      From inside a sandbox: ask for a file or a folder that was not granted
   learn        Run a command, watch what it does, and propose the smallest profile for it
   mcp          Serve checkpoints, why and request to an agent, as tools of the Model Context
                Protocol on stdin and stdout
-  profile      List, show, compare, check and start profiles
+  profile      List, show, compare, check and create profiles
   setup        Show what this machine can enforce, and try it
   completion   Print a completion script for a shell
   man          Print a manual page
@@ -453,7 +454,7 @@ $ nono run --checkpoints -- true
 ! [nono] warning: [TMP]/work is not protected by a checkpoint: no project is writable for the command
 $ nono run --no-checkpoints -- true
 $ nono wrap --no-audit -- true
-! [nono] error: --no-audit needs a supervisor, and wrap becomes the command
+! [nono] error: --no-audit needs a supervisor, and wrap runs without one
 = exit 2
 $ nono run -- echo --checkpoints
 --checkpoints

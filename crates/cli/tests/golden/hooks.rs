@@ -39,7 +39,7 @@ $ nono hooks install claude-code
 ! [nono]   create  [TMP]/home/.claude/commands/rollback.md  (the /rollback command)
 ! [nono]   create  [TMP]/home/.claude/CLAUDE.md  (what the agent should know)
 ! [nono]   create  [TMP]/state/config.toml  (turns checkpoints on)
-! [nono] error: nothing was changed: nobody said yes
+! [nono] error: nothing was changed: not confirmed
 ! [nono] hint: add --yes to do it without asking
 = exit 1
 $ nono hooks install claude-code --yes 2>&1 | sed 's/backup-.*/backup-TIME/'

@@ -158,7 +158,7 @@ $ nono learn -- sh -c 'cat ~/data/in ~/.ssh/id ../state/x; echo said > here; ech
 ! [nono] not proposed:
 ! [nono]   read $HOME/.ssh/id: protected (ssh); it needs --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
 ! [nono]   write $HOME: that would open everything in it
-! [nono] hint: it was kept from going on there; --allow-all shows what it would do next
+! [nono] hint: denials may have stopped it early; --allow-all shows what it would do next
 $ nono learn --allow-all -- sh -c 'cat ~/data/in ~/.ssh/id ../state/x; echo said > here; ls ~ > /dev/null; true'
 {
   "description": "What sh used when it was watched",
@@ -228,13 +228,13 @@ fn what_it_cannot_do_is_refused() {
         ],
         str![[r#"
 $ nono learn --ask -- true
-! [nono] error: --ask: learn asks nobody, it only watches
+! [nono] error: --ask: learn does not ask, it only watches
 = exit 2
 $ nono learn --approve deny -- true
-! [nono] error: --approve: learn asks nobody, it only watches
+! [nono] error: --approve: learn does not ask, it only watches
 = exit 2
 $ nono learn --save mine -- true
-! [nono] error: [TMP]/home/.config/nono/profiles/mine.json exists already
+! [nono] error: [TMP]/home/.config/nono/profiles/mine.json already exists
 ! [nono] hint: choose another name, or edit it
 = exit 125
 $ nono learn --save default -- true
@@ -261,7 +261,7 @@ $ nono learn --save -- sh -c 'exit 3'
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run -s --read-file ../bin/nono -- nono learn -- true
-! [nono] error: learn needs a supervisor, and there is none of its own inside a sandbox
+! [nono] error: learn needs a supervisor of its own, which it cannot have inside a sandbox
 = exit 2
 $ nono learn -s -- sh -c 'exit 3' > /dev/null
 = exit 3

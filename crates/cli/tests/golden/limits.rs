@@ -15,13 +15,13 @@ fn time() {
         ],
         str![[r#"
 $ nono run --max-time 200ms -- sleep 1000
-! [nono] the command was ended: --max-time 200ms is over
+! [nono] the command was ended: it ran longer than --max-time 200ms
 = exit 124
 $ nono run --monitor --max-time 0.2s -- sleep 1000
-! [nono] the command was ended: --max-time 200ms is over
+! [nono] the command was ended: it ran longer than --max-time 200ms
 = exit 124
 $ nono run --max-time 200ms -- sh -c 'trap "" TERM INT HUP; sleep 1000 & wait; sleep 1000'
-! [nono] the command was ended: --max-time 200ms is over
+! [nono] the command was ended: it ran longer than --max-time 200ms
 = exit 124
 $ nono run --max-time 1h -- true
 
@@ -161,7 +161,7 @@ $ nono run --max-time soon -- true
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run --max-time 0 -- true
-! [nono] error: invalid value '0' for '--max-time <TIME>': "0" is not a duration that can be waited for
+! [nono] error: invalid value '0' for '--max-time <TIME>': "0" is zero, negative or too long for a duration
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

@@ -23,15 +23,15 @@ fn a_run_inside_a_run() {
         str![[r#"
 $ nono run -s -- nono run -- echo ran
 ran
-! [nono] already inside a nono sandbox: the command runs directly, confined by both
+! [nono] already inside a nono sandbox: the command runs directly, confined by both sandboxes
 $ nono run -s -- nono run -s -- echo ran
 ran
 $ nono wrap -- nono wrap -- echo ran
 ran
-! [nono] already inside a nono sandbox: the command runs directly, confined by both
+! [nono] already inside a nono sandbox: the command runs directly, confined by both sandboxes
 $ nono run -s --monitor -- nono run --monitor -- echo ran
 ran
-! [nono] already inside a nono sandbox: the command runs directly, confined by both
+! [nono] already inside a nono sandbox: the command runs directly, confined by both sandboxes
 $ nono run -s --read . -- nono run -s --read a -- cat a/file b/file
 a
 ! cat: b/file: Permission denied
@@ -41,7 +41,7 @@ a
 ! cat: b/file: Permission denied
 = exit 1
 $ nono run -s -- nono run -- sh -c 'exit 7'
-! [nono] already inside a nono sandbox: the command runs directly, confined by both
+! [nono] already inside a nono sandbox: the command runs directly, confined by both sandboxes
 = exit 7
 $ nono run -s -- nono run -- no-such-program
 ! [nono] error: no-such-program: command not found

@@ -135,7 +135,7 @@ $ nono run -p orphan -- true
 ! [nono] hint: use "rust-dev"
 = exit 125
 $ nono run -p misnamed -- true
-! [nono] error: profile [TMP]/home/.config/nono/profiles/misnamed.json calls itself "other", but its file says "misnamed"
+! [nono] error: profile [TMP]/home/.config/nono/profiles/misnamed.json has the name "other", but its file name says "misnamed"
 = exit 125
 $ nono run -p network -- true
 ! [nono] error: profile network opens the network and also lists single ports or hosts
@@ -269,7 +269,7 @@ $ nono run -p must -- true
 = exit 125
 $ nono run -p may -- true
 $ nono run -p variable -- true
-! [nono] error: $NO_SUCH/x: the variable $NO_SUCH is not known here
+! [nono] error: $NO_SUCH/x: unknown variable $NO_SUCH
 = exit 125
 
 "#]],

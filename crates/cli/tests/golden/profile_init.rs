@@ -69,7 +69,7 @@ $ nono profile validate ~/.config/nono/profiles/mine.json
 [TMP]/home/.config/nono/profiles/mine.json: fine
 $ nono run -p mine -- true
 $ nono profile init mine
-! [nono] error: [TMP]/home/.config/nono/profiles/mine.json exists already
+! [nono] error: [TMP]/home/.config/nono/profiles/mine.json already exists
 ! [nono] hint: choose another name, or edit it
 = exit 125
 $ nono profile init default

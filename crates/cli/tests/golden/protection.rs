@@ -151,7 +151,7 @@ $ cat .env sub/deep
 token
 deep
 $ nono run --allow . --deny later -- true
-! [nono] error: [TMP]/work/later is denied but does not exist; inside [TMP]/work, which is granted, nothing could keep the name closed once somebody creates it
+! [nono] error: [TMP]/work/later is denied but does not exist; nono cannot keep a name closed that is created later inside [TMP]/work, which is granted
 ! [nono] hint: create [TMP]/work/later first, or grant less than [TMP]/work
 = exit 125
 $ nono run --read sub --deny . -- true

@@ -19,7 +19,7 @@ fn outside_there_is_nobody_to_ask() {
         str![[r#"
 $ nono request --read file --reason why
 ! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
-! [nono] hint: `nono run` starts one; `nono wrap` and --monitor have nobody to ask
+! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 $ nono request
 ! [nono] error: the following required arguments were not provided:
@@ -48,11 +48,11 @@ $ NONO_REQUEST_SOCK=/no/such nono request --read file
 = exit 125
 $ nono run -s --monitor -- nono request --read file
 ! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
-! [nono] hint: `nono run` starts one; `nono wrap` and --monitor have nobody to ask
+! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 $ nono wrap -- nono request --read file
 ! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
-! [nono] hint: `nono run` starts one; `nono wrap` and --monitor have nobody to ask
+! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 
 "#]],

@@ -39,13 +39,13 @@ fn the_oldest_go_and_their_bytes_with_them() {
         ],
         str![[r#"
 $ nono rollback cleanup
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono rollback cleanup --dry-run
-there is nothing to remove
+nothing to remove
 $ nono rollback cleanup --keep 2
-! [nono] error: there is no terminal to ask on, so nothing was removed
+! [nono] error: nothing was removed: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono rollback cleanup --keep 2 --dry-run
@@ -60,9 +60,9 @@ $ nono rollback list
 [TMP]/work/2 (1 session)
   [2]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 2/file'  +1 ~0 -0
 $ nono rollback cleanup --keep 2 --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 $ nono rollback cleanup --older-than 1 --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 
 "#]],
     );
@@ -119,8 +119,8 @@ $ nono rollback list
 $ nono rollback verify
 [1]: good (2 snapshots, [N] objects, [SIZE], sealed)
 $ nono rollback cleanup --max-size 1K --yes
-! [nono] there is nothing to remove
-! [nono] it is still too much: what is left is running, pinned, or not nono's to remove
+! [nono] nothing to remove
+! [nono] still over the size limit: what is left is running, pinned or foreign
 $ nono rollback unpin [1]
 ! [nono] session [1] may be removed when room is needed
 $ nono rollback cleanup --all --yes

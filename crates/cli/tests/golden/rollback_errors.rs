@@ -31,11 +31,11 @@ fn wrong_words() {
         str![[r#"
 $ nono rollback restore nobody --yes
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback restore '' --yes
 ! [nono] error: there is no session
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback restore ./nowhere --yes
 ! [nono] error: [TMP]/work/nowhere is neither in the session nor in its roots
@@ -43,7 +43,7 @@ $ nono rollback restore ./nowhere --yes
 = exit 125
 $ nono rollback restore "$(printf 'x\033[31m')" --yes
 ! [nono] error: there is no session x\u{1b}[31m
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback list --recent -1
 ! [nono] error: unexpected argument '-1' found
@@ -76,11 +76,11 @@ $ nono rollback cleanup --all --keep 3 --yes
 = exit 2
 $ nono rollback verify nobody
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback pin nobody
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback nothing
 ! [nono] error: unrecognized subcommand 'nothing'
@@ -122,7 +122,7 @@ fn a_nono_inside_a_sandbox_stays_out_of_it() {
             assert_eq!(outcome.code(), Some(125), "{way} {command}: {outcome:?}");
             assert_eq!(
                 outcome.err(),
-                "[nono] error: a nono inside a sandbox cannot look at or undo sessions outside\n",
+                "[nono] error: nono inside a sandbox cannot read or undo sessions\n",
                 "{way} {command}"
             );
             assert_eq!(outcome.out(), "", "{way} {command}");

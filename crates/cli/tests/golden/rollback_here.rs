@@ -77,7 +77,7 @@ $ nono rollback show --stat
 $ nono rollback restore --yes
 ! [nono] the last session here: [1] (sh -c true, [AGE])
 ! [nono] back to before session [1] (sh -c true, [AGE]) in [TMP]/work:
-! [nono] there is nothing to restore
+! [nono] nothing to restore
 
 "#]],
     );
@@ -210,7 +210,7 @@ fn what_is_neither() {
         str![[r#"
 $ nono rollback show nobody
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show ./nobody
 ! [nono] error: [TMP]/work/nobody is neither in the session nor in its roots
@@ -218,7 +218,7 @@ $ nono rollback show ./nobody
 = exit 125
 $ nono rollback show '' --stat
 ! [nono] error: there is no session
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show last nobody
 ! [nono] error: [TMP]/work/nobody is neither in the session nor in its roots
@@ -226,7 +226,7 @@ $ nono rollback show last nobody
 = exit 125
 $ nono rollback show 'no*' --stat
 ! [nono] error: there is no session no*
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show '[ab]' --stat
 ~ a | 2 +-
@@ -275,7 +275,7 @@ $ cd there && nono rollback show
 = exit 125
 $ cd there && nono rollback restore here
 ! [nono] error: there is no session here
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 
 "#]],

@@ -45,11 +45,11 @@ $ nono rollback verify --json
   "sessions": []
 }
 $ nono rollback recover
-! [nono] no restore was cut off
+! [nono] there is no interrupted restore
 $ nono rollback cleanup --dry-run
-there is nothing to remove
+nothing to remove
 $ nono rollback cleanup --all --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 $ nono undo --yes
 ! [nono] error: no session worked in [TMP]/work
 ! [nono] hint: `nono run --rollback -- command` makes one
@@ -185,16 +185,16 @@ $ nono rollback list
   [1]  [AGE]  sh -c 'echo after > kept; echo ready; exec sl...  [live]
 $ nono rollback restore last --yes
 ! [nono] error: session [1] is running on [TMP]/work
-! [nono] hint: wait until it has ended, or end it
+! [nono] hint: wait until it has ended, or end it with `nono stop`
 = exit 1
 $ nono undo --yes
 ! [nono] error: session [1] is running on [TMP]/work
-! [nono] hint: wait until it has ended, or end it
+! [nono] hint: wait until it has ended, or end it with `nono stop`
 = exit 1
 $ nono rollback verify
 ! [nono] session [1] is running: not checked
 $ nono rollback cleanup --all --yes
-! [nono] there is nothing to remove
+! [nono] nothing to remove
 
 "#]],
     );

@@ -49,7 +49,7 @@ $ nono rollback restore last --dry-run
 back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 bring back 1
   + a�\u{a}\u{1b}[31m
-these changed while the command ran; some may be yours: nothing tells who wrote them
+these changed while the command ran; some of the changes may be your own
 $ nono rollback restore last --yes
 ! [nono] back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 ! [nono] brought back 1

@@ -58,7 +58,7 @@ $ nono undo --yes [1]
 ! [nono] back to before session [1] (sh -c 'echo 1 > file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ file
-! [nono] the session has no final snapshot: what somebody else changed after it cannot be told apart, and was restored too
+! [nono] the session has no final snapshot: changes made after it cannot be told apart and were undone too
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat file
 before

@@ -28,7 +28,7 @@ bring back 1, change 1, remove 1, set permissions of 1
   M dir/mode
   - new/file
   + removed
-these changed while the command ran; some may be yours: nothing tells who wrote them
+these changed while the command ran; some of the changes may be your own
 $ cat changed; ls
 after
 changed
@@ -41,7 +41,7 @@ bring back 1, change 1, remove 1, set permissions of 1
   M dir/mode
   - new/file
   + removed
-these changed while the command ran; some may be yours: nothing tells who wrote them
+these changed while the command ran; some of the changes may be your own
 
 "#]],
     );
@@ -70,15 +70,15 @@ fn without_a_terminal_and_a_yes_nothing_is_done() {
         ],
         str![[r#"
 $ nono rollback restore last
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ nono rollback restore last --json
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ nono undo
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ cat changed
@@ -92,11 +92,11 @@ $ nono rollback restore last --yes
 ! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback undo
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ nono redo
-! [nono] error: there is no terminal to ask on, so nothing was done
+! [nono] error: nothing was done: there is no terminal to ask on
 ! [nono] hint: --dry-run shows what would be done, --yes does it without asking
 = exit 1
 $ cat changed
@@ -136,7 +136,7 @@ dir
 removed
 $ nono rollback restore last --yes
 ! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
-! [nono] there is nothing to restore
+! [nono] nothing to restore
 $ nono rollback undo --yes
 ! [nono] take back the restore of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
@@ -215,7 +215,7 @@ $ nono rollback restore last new --dry-run
 back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 remove 1
   - new/file
-these changed while the command ran; some may be yours: nothing tells who wrote them
+these changed while the command ran; some of the changes may be your own
 $ nono rollback restore last new --yes
 ! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] removed 1
@@ -270,32 +270,32 @@ fn what_somebody_else_changed_is_kept_forced_or_merged() {
         str![[r#"
 $ nono rollback restore last --dry-run
 back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
-there is nothing to restore
+nothing to restore
 kept as it is: 3 paths
-  apart: somebody else changed it
-  mine: somebody else changed it
-  same: somebody else changed it
-hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+  apart: changed by others since
+  mine: changed by others since
+  same: changed by others since
+hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
 $ nono rollback restore last --yes
 ! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
-! [nono] there is nothing to restore
+! [nono] nothing to restore
 ! [nono] kept as it is: 3 paths
-! [nono]  apart: somebody else changed it
-! [nono]  mine: somebody else changed it
-! [nono]  same: somebody else changed it
-! [nono] hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+! [nono]  apart: changed by others since
+! [nono]  mine: changed by others since
+! [nono]  same: changed by others since
+! [nono] hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
 = exit 1
 $ nono rollback restore last --merge --yes
 ! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ apart
-! [nono] merged with what somebody else changed: 1 file
+! [nono] merged with later changes: 1 file
 ! [nono]  apart
 ! [nono] kept as it is: 2 paths
-! [nono]  mine: somebody else changed it
-! [nono]  same: somebody else changed it, and it does not merge
+! [nono]  mine: changed by others since
+! [nono]  same: changed by others since, and it does not merge
 ! [nono] undo this with: nono rollback undo [1].1
-! [nono] hint: with --force what somebody else changed is restored too (`nono rollback undo` brings it back), with --merge text files are merged
+! [nono] hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
 = exit 1
 $ cat apart same
 1
@@ -326,7 +326,7 @@ $ nono rollback restore last --merge --conflict-markers --yes same
 ! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ same
-! [nono] merged with what somebody else changed: 1 file
+! [nono] merged with later changes: 1 file
 ! [nono]  same: with conflict markers
 ! [nono] undo this with: nono rollback undo [1].3
 $ cat same

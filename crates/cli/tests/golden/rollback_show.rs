@@ -253,7 +253,7 @@ index 3ab9100ae71582db906971cc6eb9758db11f3c97..05eb43e3b5139cde999bbe5dc460b44f
  this is row 29
  this is row 30
 +last
-! [nono] warning: a patch cannot carry all of this, it is a comment there: .git/hooks/pre-commit
+! [nono] warning: a patch cannot express all changes, they are comments in it: .git/hooks/pre-commit
 
 "#]],
     );
@@ -337,7 +337,7 @@ $ nono rollback show last --from 7
 = exit 125
 $ nono rollback show nobody
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show last --diff | head -1
 diff --git a/a b/a

@@ -156,11 +156,11 @@ $ nono rollback undo [1].99 --yes
 = exit 125
 $ nono rollback undo nobody.1 --yes
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback undo nobody --yes
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 
 "#]],
@@ -183,7 +183,7 @@ $ nono redo --yes
 ! [nono] changed 1
 ! [nono]  ~ other
 ! [nono] kept as it is: 1 path
-! [nono]  file: somebody else changed it
+! [nono]  file: changed by others since
 ! [nono] undo this with: nono rollback undo [1].2
 = exit 1
 $ cat file other

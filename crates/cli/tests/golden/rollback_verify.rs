@@ -73,7 +73,7 @@ $ nono rollback verify [1]
 = exit 1
 $ nono rollback verify nobody
 ! [nono] error: there is no session nobody
-! [nono] hint: `nono rollback list` shows the sessions there are
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 
 "#]],

@@ -31,7 +31,7 @@ $ nono status
 [TMP]/work
 
 Protected:
-  checkpoints  off; none of this directory
+  checkpoints  off; none for this directory
   hooks        none
   sessions     0 kept
 

@@ -33,12 +33,12 @@ $ nono why --self --host API.example.org. --port 443
 ALLOWED: connect to API.example.org.:443
 reason: the host is open, through the proxy
 rule: api.example.org:443 [user]
-note: refused all the same where the name leads to such an address: loopback, private, link-local, metadata, special
+note: still refused if the name resolves to one of these addresses: loopback, private, link-local, metadata, special
 $ nono why --self --host www.example.com
 ALLOWED: connect to www.example.com
 reason: the host is open, through the proxy
 rule: *.example.com [profile:web]
-note: refused all the same where the name leads to such an address: loopback, private, link-local, metadata, special
+note: still refused if the name resolves to one of these addresses: loopback, private, link-local, metadata, special
 $ nono why --self --host api.example.org --port 80
 DENIED: connect to api.example.org:80
 reason: the host is open, but not on this port
