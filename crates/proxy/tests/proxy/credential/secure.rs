@@ -234,7 +234,7 @@ fn a_program_that_does_not_trust_the_session_is_told_of() {
     let answer = curl(&world, &["--cacert", own.to_str().unwrap(), "URL/v1/echo"]);
     assert!(answer.contains("certificate"), "{answer}");
     assert_eq!(world.origin.seen().len(), 0);
-    let event = world.events().remove(0);
+    let event = world.first_end();
     assert_eq!(event.category, Some(Category::InterceptHandshakeFailed));
     assert_eq!(event.mode, Mode::ConnectIntercept);
 }

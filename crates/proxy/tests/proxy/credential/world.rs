@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nono_proxy::{ClientTls, Config, Handle, Inject, Phase, Proxy, ProxyEvent, Route, Secret};
 
@@ -85,6 +85,19 @@ impl World {
         self.proxy.shutdown();
         let is_end = |event: &ProxyEvent| event.phase != Some(Phase::Opened);
         self.proxy.drain().0.into_iter().filter(is_end).collect()
+    }
+
+    /// First event of an end, waited for: the proxy may notice an end later than the client that caused it.
+    pub(crate) fn first_end(&self) -> ProxyEvent {
+        let patience = Instant::now() + Duration::from_secs(60);
+        loop {
+            let ends = |event: &ProxyEvent| event.phase != Some(Phase::Opened);
+            if let Some(event) = self.proxy.drain().0.into_iter().find(ends) {
+                return event;
+            }
+            assert!(Instant::now() < patience, "no event");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The file that a program has to trust.
