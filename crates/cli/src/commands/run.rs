@@ -292,7 +292,10 @@ fn unheld_memory(session: &Session) -> String {
 fn recorded(report: &SessionReport) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(why) = report.network.as_ref().and_then(|network| network.lost.as_ref()) {
-        lines.push(format!("warning: the network was closed before the end: {}", escape(why)));
+        let why = escape(why);
+        lines.push(format!(
+            "warning: the network filter ended before the command: {why}; nothing was reached after that"
+        ));
     }
     let missing = report.network.as_ref().and_then(NetworkReport::missing);
     lines.extend(missing.map(|missing| format!("warning: {missing}")));
@@ -339,54 +342,36 @@ pub(super) fn conclude(
     common: &CommonArgs,
 ) -> u8 {
     let silent = report.ended == Ended::Code(0) && report.limit.is_none();
-    let asked = if common.silent || is_json(report, diagnostics) {
+    let mut lines = if common.silent || is_json(report, diagnostics) {
         Vec::new()
     } else {
-        approval_notices::lines(report, common.verbose).into_iter().chain(lost_network(report)).collect()
+        approval_notices::lines(report, common.verbose)
     };
-    if report.findings.unfinished_line && (!silent || !asked.is_empty()) {
+    lines.extend(recorded(report));
+    if report.findings.unfinished_line && (!silent || !lines.is_empty()) {
         message::raw_error("");
     }
-    for line in asked {
+    for line in lines {
         message::line(&line);
     }
-    for line in recorded(report) {
-        message::line(&line);
-    }
+    let code = u8::try_from(report.exit_code()).unwrap_or(u8::MAX);
     if let Some(limit) = report.limit {
         message::line(&limit_words(limit, report.memory_method));
-        match limit {
-            LimitHit::Time(_) => return 124,
-            LimitHit::Memory { .. } => return 137,
-            LimitHit::FileSize(_) => {}
+        if !matches!(limit, LimitHit::FileSize(_)) {
+            return code;
         }
     }
     if report.stopped && !common.silent {
         message::line("the command was ended by `nono stop`");
     }
     match report.ended {
-        Ended::Signal(signal) => {
-            if common.verbose {
-                message::line(&format!("the command was ended by {}", nono::signal_name(signal)));
-            }
-            u8::try_from(128 + signal).unwrap_or(u8::MAX)
+        Ended::Signal(signal) if common.verbose => {
+            message::line(&format!("the command was ended by {}", nono::signal_name(signal)));
         }
-        Ended::Code(0) => 0,
-        Ended::Code(code) if report.stopped => u8::try_from(code).unwrap_or(1),
-        Ended::Code(code) => {
-            explain(report, code, diagnostics, common);
-            u8::try_from(code).unwrap_or(1)
-        }
+        Ended::Code(failure @ 1..) if !report.stopped => explain(report, failure, diagnostics, common),
+        Ended::Signal(_) | Ended::Code(_) => {}
     }
-}
-
-/// Notice that the network filter ended early: the command may have failed because of it.
-fn lost_network(report: &SessionReport) -> Option<String> {
-    let why = report.network.as_ref()?.lost.as_ref()?;
-    Some(format!(
-        "the network filter ended before the command: {}; nothing was reached after that",
-        nono::diagnostic::escape(why)
-    ))
+    code
 }
 
 /// Whether a failure is explained as JSON, which includes the other messages.
