@@ -63,7 +63,7 @@ pub enum RemoteAction {
         paths: Vec<Path>,
         conflicts: Conflicts,
     },
-    /// Fetches the notes about restores. Answered with a list of [`Note`](crate::manager::Note).
+    /// Fetches the notes about restores. Answered with a list of [`RestoreNote`](crate::manager::RestoreNote).
     Notes {
         origin: Origin,
     },

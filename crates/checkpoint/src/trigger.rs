@@ -2,10 +2,10 @@
 //!
 //! The manager takes one before the first call of a turn that finds something changed, so every shell or file call asks for
 //! it, labelled with its command. Exempt is only what is known to read: tools that say so, and shell lines that are a plain
-//! list of programs from a short table ([`readers`]). What is not plainly understood (a substitution, a script, `make`, a
+//! list of programs from a short table (`readers`). What is not plainly understood (a substitution, a script, `make`, a
 //! redirection to a file) may change anything where it runs.
 //!
-//! A line may name files elsewhere ([`places`]): what it redirects to, removes or runs in is kept whatever it is; other
+//! A line may name files elsewhere (`places`): what it redirects to, removes or runs in is kept whatever it is; other
 //! words that are paths only where they lead to another project. Only for these anything is looked up on disk.
 
 mod forgets;

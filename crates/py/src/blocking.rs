@@ -105,7 +105,7 @@ impl Observer for TaskProgress {
     }
 }
 
-/// Runs `work` to its end. It should check [`Live::is_cancelled`] and return soon after that: then its result is
+/// Runs `work` to its end. It should check [`TaskProgress::is_cancelled`] and return soon after that: then its result is
 /// dropped, and the cause is raised (`KeyboardInterrupt`, a callback's exception, `Cancelled`). Work that completed
 /// before it saw the cancellation is not undone. `Cancelled` is not raised then, since it would be wrong; an exception
 /// of a signal or a callback is, since it would be lost otherwise.

@@ -155,7 +155,7 @@ impl ScreenModel {
         self.modes.on_alternate_screen()
     }
 
-    /// Whether [`Mirror::closing`] may draw something different from what was there.
+    /// Whether [`ScreenModel::closing`] may draw something different from what was there.
     pub(crate) fn is_inexact(&self) -> bool {
         self.lost || self.parser.callbacks().inexact
     }

@@ -1,7 +1,7 @@
 //! Terminal leases: use of the user's terminal by nono while a command has it.
 //!
 //! The loop in `run.rs` passes bytes between the command's own terminal and the user's. A prompt needs that terminal
-//! for itself: [`Stage::lend`] makes the loop stop passing bytes both ways, and dropping the [`Lease`] lets it go on
+//! for itself: [`TerminalLeases::lend`] makes the loop stop passing bytes both ways, and dropping the [`Lease`] lets it go on
 //! and redraws what the prompt covered. There is one lease at a time; a second prompt waits for it. When the run ends
 //! the lease is taken back: [`Lease::listen`] reports that.
 

@@ -1,4 +1,4 @@
-//! Event loop's side of [`Stage`]: when the terminal is leased to a prompt, and how the command goes on after it.
+//! Event loop's side of [`TerminalLeases`]: when the terminal is leased to a prompt, and how the command goes on after it.
 
 use std::fs::File;
 use std::io::{self, Write};

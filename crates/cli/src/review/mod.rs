@@ -1,6 +1,6 @@
 //! Review of a session's changes, with a choice of what to restore.
 //!
-//! Full screen where the terminal can show it, else a plain prompt; both work on a [`source::Source`]. Nothing is
+//! Full screen where the terminal can show it, else a plain prompt; both work on a [`source::ReviewSource`]. Nothing is
 //! restored before its plan was shown and confirmed, and leaving in any way keeps everything as it is.
 
 mod app;

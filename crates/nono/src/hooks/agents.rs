@@ -1,7 +1,7 @@
 //! Supported agents: how each one formats its payloads and expects its answers.
 //!
 //! The differences between them are data (`agents/data`, read by `adapter`). A payload is hostile text. It is never an
-//! error here: missing or malformed parts are left out, and an unknown event is [`super::Event::Unknown`]. An unknown
+//! error here: missing or malformed parts are left out, and an unknown event is [`super::HookEvent::Unknown`]. An unknown
 //! tool may write anything. An answer contains a decision about a tool only if the call would remove nono's own
 //! history; no other call can be blocked.
 

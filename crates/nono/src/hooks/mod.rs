@@ -1,7 +1,7 @@
 //! Hooks of coding agents: what agents report, and what they are answered.
 //!
-//! Each hook of an agent is a process of its own: its payload becomes [`Told`] (`agents`), `run` acts on it, and the
-//! [`Reply`] goes back in the agent's own format. Errors are part of the reply, for the user to see, and never block a
+//! Each hook of an agent is a process of its own: its payload becomes [`HookPayload`] (`agents`), `run` acts on it, and the
+//! [`HookReply`] goes back in the agent's own format. Errors are part of the reply, for the user to see, and never block a
 //! tool. One thing does: a call that removes nono's own history makes the agent ask its user, or is refused.
 
 pub mod agents;

@@ -28,7 +28,7 @@ impl LiveLock {
         Ok(LiveLock(file))
     }
 
-    /// [`Live::begin`], and store the roots that the session will track: known before the baseline is taken, so that
+    /// [`LiveLock::begin`], and store the roots that the session will track: known before the baseline is taken, so that
     /// restores elsewhere need not wait for it.
     pub fn begin_on(session: &Path, roots: &[PathBuf]) -> io::Result<LiveLock> {
         let mut file = open(session)?;

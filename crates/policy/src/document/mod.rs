@@ -4,7 +4,7 @@
 //! missing rule. [`PolicyDocument::resolve`] adds what groups allow to a set of capabilities, all of it or nothing;
 //! [`PolicyDocument::proxy`] returns their network rules. The paths that groups deny are a list for the caller to check
 //! grants against ([`deny_overlaps`]): grants only add up, so nothing here enforces it.
-//! The caller passes the home and temporary folders and the platform as a [`Place`].
+//! The caller passes the home and temporary folders and the platform as a [`DocumentRole`].
 
 mod embedded;
 mod error;

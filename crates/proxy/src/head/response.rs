@@ -9,7 +9,7 @@ pub struct ResponseHead {
     pub status: u16,
     pub reason: Vec<u8>,
     pub fields: Fields,
-    /// Framing according to the fields; see [`Response::framing`].
+    /// Framing according to the fields; see [`ResponseHead::framing`].
     said: Option<Framing>,
 }
 

@@ -30,6 +30,6 @@ pub enum Gaps {
     /// Exclude them by name.
     #[default]
     Allow,
-    /// Capture nothing: [`CaptureError::NoRoom`].
+    /// Capture nothing: [`CaptureError::NoRoom`](super::CaptureError::NoRoom).
     Refuse,
 }

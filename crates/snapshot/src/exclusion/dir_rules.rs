@@ -59,14 +59,14 @@ impl DirRules {
     }
 
     /// Digest that changes whenever a verdict on the name of a file in this directory could. Git's index is not part of
-    /// it: it is consulted only for entries that a rule matches, and such verdicts are never [`Verdict::Take`].
+    /// it: it is consulted only for entries that a rule matches, and such verdicts are never [`ExclusionVerdict::Take`].
     ///
     /// Valid for one path: the same directory elsewhere in the tree may have the same digest and other verdicts.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// Whether no rule of any kind can apply here: [`DirRules::judge`] always returns [`Verdict::Take`].
+    /// Whether no rule of any kind can apply here: [`DirRules::judge`] always returns [`ExclusionVerdict::Take`].
     pub fn is_trivial(&self) -> bool {
         let ignore = self.ignore.is_none() && !matches!(self.mode, Mode::Searching(_));
         let limited = self.shared.artifacts || self.shared.config.max_repository.is_some();

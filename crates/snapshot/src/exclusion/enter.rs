@@ -52,7 +52,7 @@ fn root_rules(shared: &Arc<SharedRules>, start: &DirRules, added: Added) -> Arc<
 impl DirRules {
     /// Rules in the subdirectory at `path` (relative to the root), open as `dir`. `has` is its listing. The path is
     /// always needed, even where the rules are trivial. `searching`: [`DirRules::judge`] returned
-    /// [`super::Verdict::Search`] for it.
+    /// [`super::ExclusionVerdict::Search`] for it.
     pub fn enter(
         self: &Arc<Self>,
         rules: &Rules,

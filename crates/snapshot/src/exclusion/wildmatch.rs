@@ -155,7 +155,7 @@ impl CompiledPattern {
         self.run_automaton(text)
     }
 
-    /// Correct for every pattern, but slower than [`Program::run_simple`] without `**`.
+    /// Correct for every pattern, but slower than [`CompiledPattern::run_simple`] without `**`.
     pub(super) fn run_automaton(&self, text: &[u8]) -> bool {
         let words = self.ops.len() / 64 + 1;
         if words <= ON_STACK {

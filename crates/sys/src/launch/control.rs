@@ -26,14 +26,14 @@ pub enum Notice {
     Pairs(OwnedFd),
     /// Listener for the command's trapped calls.
     Listener(OwnedFd),
-    /// TCP socket that listens in the command's network: [`super::Plan::serve`].
+    /// TCP socket that listens in the command's network: [`super::LaunchPlan::serve`].
     Serving(OwnedFd),
     /// The command was stopped by this signal.
     Stopped(i32),
     Continued,
     /// Pages of memory that belong to no process: [`Control::measure`].
     Counted(i32),
-    /// The time limit was reached ([`super::Plan::time_ms`]); everything is being ended.
+    /// The time limit was reached ([`super::LaunchPlan::time_ms`]); everything is being ended.
     TimeOver,
     /// The command ended with this wait status; its remaining processes are being ended.
     Ended(i32),

@@ -1,6 +1,6 @@
 //! Launcher: one straight line from fork to exec, compiled before it starts.
 //!
-//! A [`Plan`] holds every path, map, rule and program as the kernel wants it. After the fork only raw calls run: no
+//! A [`LaunchPlan`] holds every path, map, rule and program as the kernel wants it. After the fork only raw calls run: no
 //! allocation, no locks, no policy decisions. In the supervised form the forked process becomes a small init (pid 1 of
 //! a pid namespace where there is one) which sets up the namespaces, forks the command and outlives it; see `init.rs`.
 //! A failing step is reported as ([`Step`], errno) and nothing after it happens.
@@ -404,7 +404,7 @@ impl CStringArray {
     }
 }
 
-/// Descriptor of a borrowed handle, for [`Plan::stdio`].
+/// Descriptor of a borrowed handle, for [`LaunchPlan::stdio`].
 pub fn raw(fd: BorrowedFd<'_>) -> RawFd {
     fd.as_raw_fd()
 }

@@ -2,7 +2,7 @@
 //! copy on behalf of the command. None of these calls is passed on to the kernel except renames, which the kernel
 //! judges itself; behind the others there is no second barrier.
 //!
-//! [`handle`] decides and, where it cannot take long, acts. Slow calls come back as work for the [`Crew`].
+//! [`handle`] decides and, where it cannot take long, acts. Slow calls come back as work for the [`BoundedThreads`].
 
 mod bounded_threads;
 mod context;
