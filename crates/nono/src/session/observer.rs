@@ -12,7 +12,7 @@ pub trait RunObserver: Send + Sync {
     fn wants_list(&self) -> bool {
         true
     }
-    /// Whether to cancel the first capture, or the command of a [`HostStreams`]. Polled a few times a second.
+    /// Whether to cancel the first capture, or the command of a [`HostStreams`](super::HostStreams). Polled a few times a second.
     fn cancelled(&self) -> bool {
         false
     }
