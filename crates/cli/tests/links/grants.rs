@@ -47,7 +47,7 @@ fn a_planted_link_widens_no_grant() {
             assert!(ran.out.is_empty(), "{args:?}: {ran:?}");
             let target = if flags[1] == "notes" { path(&world, "home/diary") } else { home.clone() };
             assert!(ran.err.contains(&format!("leads to {target}")), "{args:?}: {ran:?}");
-            assert!(ran.err.contains(&format!("hint: type {target}")), "{args:?}: {ran:?}");
+            assert!(ran.err.contains(&format!("hint: use {target}")), "{args:?}: {ran:?}");
         }
     }
     let by_variable = world

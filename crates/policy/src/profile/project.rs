@@ -126,13 +126,10 @@ fn check(profile: &Profile, file: &Path) -> Result<(), ProfileError> {
         Err(ProfileError::NotForProjects { path: file.to_path_buf(), key: key.to_owned(), instead })
     };
     if !profile.filesystem.bypass_protection.is_empty() {
-        return refuse(
-            "filesystem.bypass_protection",
-            "open a protected path yourself, with --bypass-protection and a grant",
-        );
+        return refuse("filesystem.bypass_protection", "only your own flags can open a protected path");
     }
     if !profile.filesystem.unix_socket.is_empty() {
-        return refuse("filesystem.unix_socket", "open a socket yourself, with --allow-unix-socket");
+        return refuse("filesystem.unix_socket", "only your own flags can open a socket");
     }
     if !profile.hooks.is_empty() {
         return refuse("hooks", "install hooks with `nono hooks install`");
