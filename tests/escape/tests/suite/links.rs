@@ -40,7 +40,7 @@ fn a_link_made_by_one_run_widens_no_later_one() {
         let outcome = through.running(&world, Some(*mode)).finish();
         assert!(outcome.verdict() == Verdict::Refused, "{mode:?}: {outcome}");
         assert!(outcome.errors.contains(&world.expand("leads to {out}")), "{mode:?}: {outcome}");
-        assert!(outcome.errors.contains(&world.expand("type {out}")), "{mode:?}: {outcome}");
+        assert!(outcome.errors.contains(&world.expand("use {out}")), "{mode:?}: {outcome}");
         let control = attack("read {prj}/build/secret").flags("--read {out}");
         let outcome = control.running(&world, Some(*mode)).finish();
         assert!(
