@@ -8,7 +8,8 @@ use serde::Serialize;
 pub(crate) fn line(text: &str) {
     let mut stderr = io::stderr().lock();
     for part in text.split('\n') {
-        // File names and arguments may contain control sequences.
+        // File names and arguments may contain control sequences. A closed stderr is ignored: there is no other place to
+        // report to.
         let _ = writeln!(stderr, "{}", format!("[nono] {}", nono::diagnostic::escape(part)).trim_end());
     }
 }
@@ -24,6 +25,7 @@ pub(crate) fn unrecorded(why: &str) -> String {
 
 /// Prints text to stderr without the prefix (a JSON document).
 pub(crate) fn raw_error(text: &str) {
+    // A closed stderr is ignored, as above.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 

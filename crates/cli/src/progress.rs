@@ -62,6 +62,7 @@ impl Drop for Bar {
         let shown = self.shown.get_mut().unwrap_or_else(PoisonError::into_inner);
         if shown.width > 0 {
             shown.put("");
+            // As in `put`.
             let _ = write!(io::stderr(), "\r");
         }
     }

@@ -99,8 +99,8 @@ pub use manager::{
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{
-    AuditAttestation, AuditIntegrity, ChangeCounts, ChangedByOthers, ExecutableIdentity, SessionMetadata,
-    SnapshotMetadata,
+    AuditAttestation, AuditIntegrity, ChangeCounts, ChangedByOthers, ExecutableIdentity, RequestedSnapshot,
+    SessionMetadata,
 };
 pub use restore::{Changes, RestoreOutcome};
 pub use scan::ScanCounts;

@@ -62,7 +62,7 @@ pub struct SessionMetadata {
     pub others: Option<Vec<ChangedByOthers>>,
     /// Snapshots requested while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checkpoints: Vec<SnapshotMetadata>,
+    pub checkpoints: Vec<RequestedSnapshot>,
     /// Whether nono was killed and a later command took the last snapshot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -168,7 +168,7 @@ pub struct AuditIntegrity {
 
 /// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SnapshotMetadata {
+pub struct RequestedSnapshot {
     pub snapshot: u32,
     /// Reason as given by the requester, cut if it is long; escape it for display.
     pub why: String,

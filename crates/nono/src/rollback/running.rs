@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nono_snapshot::{
-    CaptureError, Gaps, Manifest, Next, Observer, SessionMetadata, SnapshotError, SnapshotId,
-    SnapshotManager, SnapshotMetadata,
+    CaptureError, Gaps, Manifest, Next, Observer, RequestedSnapshot, SessionMetadata, SnapshotError,
+    SnapshotId, SnapshotManager,
 };
 
 use super::catalogue::{Catalogue, RollbackSession};
@@ -309,7 +309,7 @@ impl SnapshotWork {
             // A requested snapshot is kept even if it was taken earlier for another reason.
             self.taken.retain(|point| point.number != number);
             let why = why.chars().take(WHY).collect();
-            self.metadata.checkpoints.push(SnapshotMetadata { snapshot: number, why });
+            self.metadata.checkpoints.push(RequestedSnapshot { snapshot: number, why });
             self.manager.save_session_metadata(&self.metadata)?;
         } else if taken.is_some() {
             self.thin(number, at)?;
