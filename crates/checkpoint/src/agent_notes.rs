@@ -5,13 +5,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use nono_snapshot::file::{self, Sync};
+use nono_sys::hex;
 use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
 use crate::host::Host;
 use crate::json;
 use crate::manager::RestoreNote;
-use crate::project::hex;
 
 /// Maximum number of notes of a conversation; those of an ended one are never fetched.
 const NOTES: usize = 20;
@@ -26,7 +26,7 @@ fn path(host: &Host, agent: &str, session: &str) -> PathBuf {
     digest.update((agent.len() as u64).to_le_bytes());
     digest.update(agent);
     digest.update(session);
-    dir(host).join(format!("{}.json", &hex(&digest.finalize())[..32]))
+    dir(host).join(format!("{}.json", &hex::encode(&digest.finalize())[..32]))
 }
 
 /// Locks the notes of all conversations for a short change.

@@ -11,13 +11,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nono_snapshot::file::Sync;
 use nono_snapshot::session::{Recorded, RecordedId, SnapshotList};
 use nono_snapshot::{Coverage, CoverageNote, SnapshotId};
+use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
 use crate::json;
 use crate::origin::Origin;
-use crate::project::{ProjectHash, hex};
+use crate::project::ProjectHash;
 use crate::retention::excess;
 
 /// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never confused with a
@@ -47,7 +48,7 @@ impl CheckpointId {
         digest.update(recorded.manifest.as_bytes());
         let digest = digest.finalize();
         let first = char::from(b'a' + digest[0] % 6);
-        CheckpointId(format!("{first}{}", &hex(&digest[1..])[..11]))
+        CheckpointId(format!("{first}{}", &hex::encode(&digest[1..])[..11]))
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::session::{Recorded, Session};
+use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -84,7 +85,7 @@ pub struct ProjectHash(String);
 impl ProjectHash {
     /// Hash of a folder, by its resolved path.
     pub fn of(workdir: &Path) -> ProjectHash {
-        ProjectHash(hex(&Sha256::digest(workdir.as_os_str().as_encoded_bytes()))[..16].to_owned())
+        ProjectHash(hex::encode(&Sha256::digest(workdir.as_os_str().as_encoded_bytes()))[..16].to_owned())
     }
 
     pub fn as_str(&self) -> &str {
@@ -96,11 +97,6 @@ impl fmt::Display for ProjectHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Project folder that a path belongs to.

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nono_snapshot::file::{self, Sync};
+use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
 use crate::json;
 use crate::origin::{Origin, bounded};
-use crate::project::hex;
 
 /// State of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,14 +115,11 @@ fn file_name(agent: &str, session: &str) -> String {
     digest.update((agent.len() as u64).to_le_bytes());
     digest.update(agent);
     digest.update(session);
-    format!("{}.json", &hex(&digest.finalize())[..32])
+    format!("{}.json", &hex::encode(&digest.finalize())[..32])
 }
 
 fn tag() -> Result<String, CheckpointError> {
-    let mut bytes = [0; 3];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| CheckpointError::io("/dev/urandom")(error.into()))?;
-    Ok(hex(&bytes))
+    nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))
 }
 
 /// Removes the states of conversations that were idle for that long, and returns their number.

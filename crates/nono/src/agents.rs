@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 pub use nono_policy::data::Agent;
 use nono_policy::hosts::HostRule;
 use nono_policy::{MergedProfile, PolicyData};
+use nono_sys::hex;
 use nono_sys::{errno, fs};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::helper::hex;
 use crate::state_dir::{self, StateDirError};
 
 const AGREED: &str = "agreed.json";
@@ -114,7 +114,7 @@ pub fn terms(agent: &Agent, profile: &MergedProfile) -> String {
     // Plain data: serialisation cannot fail.
     digest.update(serde_json::to_vec(profile).unwrap_or_default());
     digest.update(serde_json::to_vec(agent).unwrap_or_default());
-    hex(&digest.finalize())
+    hex::encode(&digest.finalize())
 }
 
 /// Whether the user agreed to exactly these terms.

@@ -14,11 +14,10 @@ use nono_supervisor::channel::{
     ChannelRequest, ChannelResponse, ClientError, LosslessPath, exchange, new_id,
 };
 use nono_sys::errno;
+use nono_sys::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-
-use crate::helper::hex;
 
 /// Reasons why there is no usable answer.
 #[derive(Debug, Error)]
@@ -216,7 +215,7 @@ pub fn content(fd: OwnedFd, most: usize) -> io::Result<FileContent> {
     }
     let mut hasher = Sha256::new_with_prefix(&bytes);
     let size = bytes.len() as u64 + io::copy(&mut file, &mut hasher)?;
-    Ok(FileContent::Binary { size, sha256: hex(&hasher.finalize()) })
+    Ok(FileContent::Binary { size, sha256: hex::encode(&hasher.finalize()) })
 }
 
 #[cfg(test)]

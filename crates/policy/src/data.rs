@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::sync::OnceLock;
 
+use once_cell::race::OnceBox;
 use serde::{Deserialize, Serialize};
 
 const EMBEDDED: &str = include_str!("../data/policy.json");
@@ -181,12 +181,15 @@ pub struct PolicyData {
 impl PolicyData {
     /// The policy that is compiled in, parsed once per process.
     ///
+    /// Kept without a lock, like every value that is computed on first use: in a process that was forked while
+    /// another thread computed it, a lock would never be released.
+    ///
     /// # Panics
     /// Never in a build that passed its tests: they parse the same text.
     pub fn embedded() -> &'static PolicyData {
-        static DATA: OnceLock<PolicyData> = OnceLock::new();
+        static DATA: OnceBox<PolicyData> = OnceBox::new();
         DATA.get_or_init(|| match PolicyData::parse(EMBEDDED) {
-            Ok(data) => data,
+            Ok(data) => Box::new(data),
             Err(error) => panic!("the embedded policy is broken: {error}"),
         })
     }

@@ -15,6 +15,7 @@ mod capability;
 mod checkpoint;
 mod error;
 mod exec;
+mod fork;
 mod list_args;
 mod panic_guard;
 mod paths;
@@ -57,5 +58,5 @@ fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // --- sessions
     session::register(module)?;
 
-    Ok(())
+    fork::fill_caches(module)
 }

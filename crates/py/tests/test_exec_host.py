@@ -348,6 +348,45 @@ def test_after_a_fork_of_the_host() -> None:
     assert done.stdout == f"{[9] * 10}\n", done.stderr
 
 
+def test_after_a_fork_in_the_middle_of_a_first_call() -> None:
+    # Whatever the first call of a thread imports, a process that is forked meanwhile does not wait for it.
+    code = """
+        import builtins, os, signal, threading
+        from exec_kit import sh, system
+        caps = system()
+        importing, forked = threading.Event(), threading.Event()
+        real = builtins.__import__
+        def slow_import(*arguments, **rest):
+            if threading.current_thread() is worker:
+                importing.set()
+                forked.wait()
+                forked.clear()
+            return real(*arguments, **rest)
+        def work():
+            sh(caps, "true")
+            done.append(True)
+            importing.set()
+        done, codes = [], []
+        worker = threading.Thread(target=work)
+        builtins.__import__ = slow_import
+        worker.start()
+        while True:
+            importing.wait()
+            importing.clear()
+            if done:
+                break
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                os._exit(sh(caps, "exit 9").exit_code)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            forked.set()
+        print(len(codes) > 0, set(codes))
+    """
+    done = in_a_process(code)
+    assert done.stdout == "True {9}\n", done.stderr
+
+
 def test_under_gevent() -> None:
     code = """
         from gevent import monkey

@@ -253,5 +253,5 @@ impl NewCache {
 /// Path of a root's cache in a store.
 pub(crate) fn path(store: &Path, root: &Path) -> PathBuf {
     let name = tagged(b"nono root v1\0", &[root.as_os_str().as_encoded_bytes()]);
-    store.join("cache").join(crate::paths::hex(&name[..16]))
+    store.join("cache").join(nono_sys::hex::encode(&name[..16]))
 }

@@ -7,8 +7,9 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
 
+use nono_sys::hex;
+use once_cell::race::OnceBox;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -40,7 +41,7 @@ macro_rules! digest {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                f.write_str(&hex::encode(&self.0))
             }
         }
 
@@ -54,7 +55,7 @@ macro_rules! digest {
             type Err = NotADigest;
 
             fn from_str(text: &str) -> Result<Self, NotADigest> {
-                parse_hex(text).map(Self).ok_or(NotADigest)
+                hex::decode(text).and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(NotADigest)
             }
         }
 
@@ -94,19 +95,6 @@ digest! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a SHA-256 in hexadecimal digits")]
 pub struct NotADigest;
-
-fn parse_hex(text: &str) -> Option<[u8; 32]> {
-    let text = text.as_bytes();
-    if text.len() != 64 {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
-}
 
 /// Method by which a file's address was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -257,7 +245,10 @@ struct Chunks {
 }
 
 /// A chunk of zeros. Made on first use: as a constant it would add a megabyte to the binary.
-static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; CHUNK]);
+fn zeros() -> &'static [u8] {
+    static ZEROS: OnceBox<Vec<u8>> = OnceBox::new();
+    ZEROS.get_or_init(|| Box::new(vec![0; CHUNK]))
+}
 
 impl ContentHasher {
     pub fn new(size: u64) -> ContentHasher {
@@ -324,7 +315,7 @@ impl ContentHasher {
             let room = self.chunks.as_ref().map_or(CHUNK, |chunks| CHUNK - chunks.filled);
             let now = usize::try_from(len).unwrap_or(usize::MAX).min(room);
             self.seen -= now as u64;
-            self.data(&ZEROS[..now]);
+            self.data(&zeros()[..now]);
             len -= now as u64;
         }
     }
@@ -351,7 +342,7 @@ impl Chunks {
     fn take(&mut self, bytes: &[u8], zero: bool) {
         // A chunk that is zero so far was not hashed yet; hash its zeros once a non-zero byte follows.
         if self.all_zero && !zero {
-            self.chunk.update(&ZEROS[..self.filled]);
+            self.chunk.update(&zeros()[..self.filled]);
             self.all_zero = false;
         }
         if !self.all_zero {
@@ -374,7 +365,7 @@ impl Chunks {
             self.zero_run += 1;
         } else {
             if self.all_zero {
-                self.chunk.update(&ZEROS[..self.filled]);
+                self.chunk.update(&zeros()[..self.filled]);
             }
             self.close_zeros(outer);
             outer.update([HASHED]);
@@ -395,7 +386,7 @@ impl Chunks {
 
 /// Whether all bytes are zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(4096).all(|block| *block == ZEROS[..block.len()])
+    bytes.chunks(4096).all(|block| *block == zeros()[..block.len()])
 }
 
 #[cfg(test)]
@@ -444,7 +435,7 @@ mod tests {
             let mut left = size - 5;
             while left > 0 {
                 let now = left.min(999_983);
-                hasher.data(&ZEROS[..usize::try_from(now).unwrap()]);
+                hasher.data(&zeros()[..usize::try_from(now).unwrap()]);
                 left -= now;
             }
         });

@@ -234,13 +234,13 @@ fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
         RootContent::Captured(entry) => {
             let mut out = Writer::new();
             entry.encode(&mut out);
-            form.entry = Some(paths::hex(&out.finish()));
+            form.entry = Some(nono_sys::hex::encode(&out.finish()));
         }
         RootContent::Absent => {}
         RootContent::Failed(reason) => {
             let mut out = Writer::new();
             reason.encode(&mut out);
-            form.failed = Some(paths::hex(&out.finish()));
+            form.failed = Some(nono_sys::hex::encode(&out.finish()));
         }
     }
     form
@@ -249,14 +249,14 @@ fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
 fn root_state(form: RootForm) -> Result<RootState, ManifestDefect> {
     let content = match (form.entry, form.failed) {
         (Some(hex), None) => {
-            let bytes = paths::unhex(&hex).ok_or(Malformed("hexadecimal digits"))?;
+            let bytes = nono_sys::hex::decode(&hex).ok_or(Malformed("hexadecimal digits"))?;
             let mut from = Reader::new(&bytes);
             let entry = Entry::decode(&mut from)?;
             from.end()?;
             RootContent::Captured(entry)
         }
         (None, Some(hex)) => {
-            let bytes = paths::unhex(&hex).ok_or(Malformed("hexadecimal digits"))?;
+            let bytes = nono_sys::hex::decode(&hex).ok_or(Malformed("hexadecimal digits"))?;
             let mut from = Reader::new(&bytes);
             let reason = Reason::decode(&mut from)?;
             from.end()?;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use nono_sys::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub fn from_bytes(bytes: &[u8]) -> &Path {
@@ -24,32 +25,15 @@ enum PathForm {
 fn form(path: &Path) -> PathForm {
     match path.to_str() {
         Some(text) => PathForm::Text(text.to_owned()),
-        None => PathForm::Bytes { hex: hex(bytes(path)) },
+        None => PathForm::Bytes { hex: hex::encode(bytes(path)) },
     }
 }
 
 fn path(form: PathForm) -> Option<PathBuf> {
     match form {
         PathForm::Text(text) => Some(text.into()),
-        PathForm::Bytes { hex } => unhex(&hex).map(|bytes| std::ffi::OsString::from_vec(bytes).into()),
+        PathForm::Bytes { hex } => hex::decode(&hex).map(|bytes| std::ffi::OsString::from_vec(bytes).into()),
     }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-pub fn unhex(hex: &str) -> Option<Vec<u8>> {
-    if !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) || !hex.len().is_multiple_of(2) {
-        return None;
-    }
-    let pairs = (0..hex.len()).step_by(2);
-    pairs.map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect()
 }
 
 pub fn serialize<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,7 +7,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 const LENGTH: usize = 32;
@@ -34,7 +33,7 @@ impl RedactionKey {
 
     /// Temporary key, which is not stored.
     pub fn passing() -> io::Result<RedactionKey> {
-        Ok(RedactionKey(random()?))
+        Ok(RedactionKey(nono_sys::random::bytes()?))
     }
 
     /// Loads the key in this file; creates one if there is no such file.
@@ -124,9 +123,9 @@ fn read(path: &Path) -> io::Result<Result<RedactionKey, Flaw>> {
 /// Creates the key atomically: it is linked to its name when it is complete.
 fn make(path: &Path) -> io::Result<()> {
     // The temporary name is independent of the key.
-    let (mark, bytes) = (random()?, random()?);
+    let (mark, bytes) = (nono_sys::random::id::<3>()?, nono_sys::random::bytes::<LENGTH>()?);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".tmp-{}-{:02x}{:02x}{:02x}", std::process::id(), mark[0], mark[1], mark[2]));
+    name.push(format!(".tmp-{}-{mark}", std::process::id()));
     let whole = path.with_file_name(name);
     let made = nono_sys::fs::make_file(&whole, 0o600, &bytes);
     // Created once and needed by every run: on disk before its first use.
@@ -138,11 +137,4 @@ fn make(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => nono_sys::fs::sync_parent(path),
     }
-}
-
-fn random() -> io::Result<[u8; LENGTH]> {
-    let mut bytes = [0; LENGTH];
-    // The kernel returns up to 256 bytes at once, uninterrupted by signals.
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
-    Ok(bytes)
 }

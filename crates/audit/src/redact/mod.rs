@@ -101,12 +101,8 @@ impl Redactor {
         if secret.is_empty() || is_mark(secret) {
             return secret.to_owned();
         }
-        let mut text = OPENING.to_owned();
-        for byte in &hmac::sign(&self.key, secret.as_bytes()).as_ref()[..DIGITS / 2] {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text + "]"
+        let digest = hmac::sign(&self.key, secret.as_bytes());
+        format!("{OPENING}{}]", nono_sys::hex::encode(&digest.as_ref()[..DIGITS / 2]))
     }
 
     /// Redacts a header's value without its scheme, so that the same secret has the same replacement elsewhere.

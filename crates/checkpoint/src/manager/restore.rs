@@ -196,8 +196,5 @@ impl Deref for ProjectPlan {
 }
 
 pub(super) fn random_id() -> Result<String, CheckpointError> {
-    let mut bytes = [0; 6];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|errno| CheckpointError::io("/dev/urandom")(errno.into()))?;
-    Ok(project::hex(&bytes))
+    nono_sys::random::id::<6>().map_err(CheckpointError::io("/dev/urandom"))
 }

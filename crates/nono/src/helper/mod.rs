@@ -8,12 +8,10 @@ mod certificates;
 mod confine;
 mod fd_passing;
 mod process;
-mod random;
 mod wire;
 
 pub use certificates::{Bundle, CertificatesError};
 pub use confine::{ConfineError, confine, harden};
 pub(crate) use fd_passing::{Inbox, send};
 pub(crate) use process::{Incoming, Process, START, Trouble};
-pub(crate) use random::{hex, random_hex};
 pub(crate) use wire::Frames;

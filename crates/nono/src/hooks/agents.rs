@@ -20,7 +20,7 @@ use nono_checkpoint::trigger::ToolCall;
 use serde_json::Value;
 
 use super::{HookEvent, HookPayload, HookReply};
-use adapter::{ADAPTERS, Adapter, EventKind, Evidence, Sign};
+use adapter::{Adapter, EventKind, Evidence, Sign, adapters};
 
 /// An agent that nono supports.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct UnknownAgent(String);
 
 impl Agent {
     pub fn all() -> Vec<Agent> {
-        ADAPTERS.iter().map(Agent).collect()
+        adapters().iter().map(Agent).collect()
     }
 
     /// Name on the command line and in checkpoints.
@@ -66,7 +66,7 @@ impl Agent {
 }
 
 fn names() -> String {
-    ADAPTERS.iter().map(|adapter| adapter.name.as_str()).collect::<Vec<_>>().join(", ")
+    adapters().iter().map(|adapter| adapter.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 impl PartialEq for Agent {
@@ -88,7 +88,7 @@ impl FromStr for Agent {
 
     /// Parse an agent's name, or that of its program.
     fn from_str(text: &str) -> Result<Agent, UnknownAgent> {
-        let found = ADAPTERS.iter().find(|adapter| adapter.name == text || adapter.program == text);
+        let found = adapters().iter().find(|adapter| adapter.name == text || adapter.program == text);
         found.map(Agent).ok_or_else(|| UnknownAgent(text.to_owned()))
     }
 }

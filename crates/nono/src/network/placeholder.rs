@@ -5,10 +5,8 @@ use std::io;
 use std::path::Path;
 
 use nono_sys::fs::{make_file, write_whole};
+use nono_sys::hex;
 use ring::hmac;
-use rustix::rand::{GetRandomFlags, getrandom};
-
-use crate::helper::hex;
 
 const KEY: &str = "dummies.key";
 const KEY_BYTES: usize = 32;
@@ -22,7 +20,7 @@ pub(crate) struct ReplacedKey {
 /// Placeholder of a service. It cannot be predicted without the state folder.
 pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &key(state_dir)?);
-    let digits = hex(hmac::sign(&key, service.as_bytes()).as_ref());
+    let digits = hex::encode(hmac::sign(&key, service.as_bytes()).as_ref());
     Ok(format!("nono-dummy-{}", digits.get(..32).unwrap_or(&digits)))
 }
 
@@ -35,9 +33,7 @@ fn key(state_dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(None) | Err(_) => {}
     }
-    let mut key = [0u8; KEY_BYTES];
-    // So few bytes are returned all at once or not at all.
-    getrandom(&mut key, GetRandomFlags::empty())?;
+    let key = nono_sys::random::bytes::<KEY_BYTES>()?;
     match make_file(&path, 0o600, &key) {
         Ok(()) => Ok(key),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match read()? {

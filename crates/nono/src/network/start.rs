@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::credential::{Around, Credential};
 use super::process::{NetworkObserver, Serving, Waiting};
 use super::{CredentialError, NetworkReport, Networking, environment, placeholder};
-use crate::helper::{Bundle, CertificatesError, Trouble, random_hex};
+use crate::helper::{Bundle, CertificatesError, Trouble};
 
 /// File in the session's folder with the certificates that the command shall trust.
 const BUNDLE: &str = "ca-bundle.pem";
@@ -265,5 +265,5 @@ fn write_bundle(folder: &Path, certificates: &str, authority: &str) -> Result<Pa
 }
 
 fn random<const BYTES: usize>() -> Result<String, NetworkError> {
-    random_hex::<BYTES>().map_err(|error| NetworkError::Random(error.into()))
+    nono_sys::random::id::<BYTES>().map_err(NetworkError::Random)
 }

@@ -21,12 +21,12 @@ use nono_policy::{
     ProjectProfile,
 };
 use nono_sys::errno;
+use nono_sys::hex;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 pub use agreement::Agreement;
 
-use crate::helper::hex;
 use crate::state_dir::StateDirError;
 
 /// Reasons why a project's profile cannot be used. The command is not run then.
@@ -151,7 +151,7 @@ fn carried(context: &HostContext) -> Result<Vec<Carried>, ProjectProfileError> {
     let mut found = Vec::new();
     for dir in dirs {
         if let Some(content) = read::content(dir, &context.state_dir)? {
-            let digest = hex(&Sha256::digest(&content));
+            let digest = hex::encode(&Sha256::digest(&content));
             let profile = ProjectProfile::read(&content, dir, &dir.join(PROJECT_FILE))?;
             found.push(Carried { profile, digest });
         }

@@ -87,7 +87,7 @@ impl RunningProxy {
     /// Fetch the secrets and serve. A secret that cannot be fetched makes its route answer with an error; it does not
     /// fail the start.
     pub fn start(config: &ProxyConfig, around: &Surroundings) -> Result<RunningProxy, ProxyError> {
-        let token = crate::helper::random_hex::<32>().map_err(|error| ProxyError::Random(error.into()))?;
+        let token = nono_sys::random::id::<32>().map_err(ProxyError::Random)?;
         let token = Secret::new(token);
         let (engine, routes) = build::engine(config, &token, around)?;
         let certificates = engine.certificates.clone();

@@ -7,11 +7,12 @@ mod git_config;
 mod pattern;
 mod table;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use nono_policy::PolicyData;
+use once_cell::race::OnceBox;
 use table::{If, Row, TABLE};
 
 pub use nono_history::Later;
@@ -26,7 +27,7 @@ pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<V
         If::Executable => mode & 0o111 != 0,
         If::Holds(dangerous) => new_content().is_none_or(|content| dangerous(&content)),
     };
-    let rows = INDEX.rows(&names);
+    let rows = GlobIndex::get().rows(&names);
     // If the table has a row for the path, that row's condition alone decides.
     let in_table = rows.first().is_some_and(|first| *first < TABLE.len());
     let rows = rows.into_iter().filter(|row| *row < TABLE.len() || !in_table);
@@ -44,7 +45,7 @@ const HELD_IN_HOME: Row = Row {
 
 /// Globs of that row. Programs are excluded: in a project their folders are ordinary ones, and a row of the table
 /// covers executables.
-static HELD: LazyLock<Vec<String>> = LazyLock::new(|| {
+fn held_globs() -> impl Iterator<Item = String> {
     let groups = PolicyData::embedded().groups.iter().filter(|group| group.name != "own_programs");
     let below_home = groups.flat_map(|group| &group.held).filter_map(|text| {
         let (start, rest) = text.split_once('/')?;
@@ -56,32 +57,35 @@ static HELD: LazyLock<Vec<String>> = LazyLock::new(|| {
         };
         Some(format!("{start}{rest}").to_ascii_lowercase())
     });
-    below_home.flat_map(|name| [format!("{name}/**"), name]).collect()
-});
+    below_home.flat_map(|name| [format!("{name}/**"), name])
+}
 
 /// Globs of the table, indexed by a literal name that a matching path must contain: there are hundreds of globs, and
 /// changes by the ten thousand.
 struct GlobIndex {
-    by_name: HashMap<&'static [u8], Vec<(usize, &'static str)>>,
+    by_name: HashMap<Vec<u8>, Vec<(usize, Cow<'static, str>)>>,
     /// Globs without a literal name.
-    others: Vec<(usize, &'static str)>,
+    others: Vec<(usize, Cow<'static, str>)>,
 }
 
-static INDEX: LazyLock<GlobIndex> = LazyLock::new(GlobIndex::new);
-
 impl GlobIndex {
+    fn get() -> &'static GlobIndex {
+        static INDEX: OnceBox<GlobIndex> = OnceBox::new();
+        INDEX.get_or_init(|| Box::new(GlobIndex::new()))
+    }
+
     fn new() -> GlobIndex {
         let mut index = GlobIndex { by_name: HashMap::new(), others: Vec::new() };
         for (at, row) in TABLE.iter().enumerate() {
-            row.paths.split_ascii_whitespace().for_each(|glob| index.add(at, glob));
+            row.paths.split_ascii_whitespace().for_each(|glob| index.add(at, glob.into()));
         }
-        HELD.iter().for_each(|glob| index.add(TABLE.len(), glob));
+        held_globs().for_each(|glob| index.add(TABLE.len(), glob.into()));
         index
     }
 
-    fn add(&mut self, row: usize, glob: &'static str) {
+    fn add(&mut self, row: usize, glob: Cow<'static, str>) {
         match glob.rsplit('/').find(|name| !name.contains('*')) {
-            Some(name) => self.by_name.entry(name.as_bytes()).or_default().push((row, glob)),
+            Some(name) => self.by_name.entry(name.into()).or_default().push((row, glob)),
             None => self.others.push((row, glob)),
         }
     }

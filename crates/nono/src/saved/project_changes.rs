@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nono_sys::fs;
+use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::merge::KeyChange;
-use crate::helper::hex;
 
 /// The kept changes of one project, by the settings file they belong to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl KeptDir {
 
     fn file(&self, project: &Path) -> PathBuf {
         let digest = Sha256::digest(project.as_os_str().as_encoded_bytes());
-        self.dir.join(hex(digest.get(..8).unwrap_or(&digest))).with_extension("json")
+        self.dir.join(hex::encode(digest.get(..8).unwrap_or(&digest))).with_extension("json")
     }
 
     /// Read the kept changes of a project. If they cannot be read, the agent asks its questions again.

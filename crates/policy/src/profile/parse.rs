@@ -5,11 +5,11 @@
 //! for an object. Built-in profiles skip it: tests have walked them.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use once_cell::race::OnceBox;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,8 +26,8 @@ pub fn schema() -> Value {
 }
 
 fn schema_once() -> &'static Value {
-    static SCHEMA: OnceLock<Value> = OnceLock::new();
-    SCHEMA.get_or_init(|| schemars::schema_for!(Profile).to_value())
+    static SCHEMA: OnceBox<Value> = OnceBox::new();
+    SCHEMA.get_or_init(|| Box::new(schemars::schema_for!(Profile).to_value()))
 }
 
 /// Parses the text of a file.

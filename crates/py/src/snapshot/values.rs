@@ -6,7 +6,6 @@ use nono::snapshot as engine;
 use nono::snapshot::ChangeType;
 use nono::snapshot::diff::FileKind;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::names::Names;
@@ -216,9 +215,7 @@ pub(crate) fn change_list<'py>(
     changes: impl IntoIterator<Item = engine::Change>,
     names: &Names,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS
-        .get_or_try_init(py, || py.import("nono_py._changes")?.getattr("ChangeList").map(Bound::unbind))?;
+    let class = py.import("nono_py._changes")?.getattr("ChangeList")?;
     let changes: Vec<Change> = changes.into_iter().map(|change| Change::new(change, names)).collect();
-    class.bind(py).call1((PyList::new(py, changes)?,))
+    class.call1((PyList::new(py, changes)?,))
 }

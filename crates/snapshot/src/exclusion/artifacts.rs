@@ -7,7 +7,7 @@
 //! name is a cache if it has the tag of the Cache Directory Tagging Specification. Files are never artifacts: a name
 //! proves nothing about a file's content, and one file costs little.
 
-use std::sync::LazyLock;
+use once_cell::race::OnceBox;
 
 use super::around::Around;
 use super::glob::Glob;
@@ -94,13 +94,15 @@ static DIRECTORIES: &[Artifact] = &[
 const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
 /// The compiled table; lines that do not parse are dropped, and a test checks that there are none.
-static TABLE: LazyLock<Vec<(Glob, &'static Artifact)>> = LazyLock::new(|| {
-    DIRECTORIES.iter().filter_map(|line| Some((Glob::parse(line.name).ok()?, line))).collect()
-});
+fn table() -> &'static [(Glob, &'static Artifact)] {
+    static TABLE: OnceBox<Vec<(Glob, &'static Artifact)>> = OnceBox::new();
+    let parse = |line: &'static Artifact| Some((Glob::parse(line.name).ok()?, line));
+    TABLE.get_or_init(|| Box::new(DIRECTORIES.iter().filter_map(parse).collect()))
+}
 
 /// Whether a directory of this name may be an artifact.
 pub(super) fn is_candidate(name: &[u8]) -> bool {
-    TABLE.iter().any(|(glob, _)| glob.matches(name))
+    table().iter().any(|(glob, _)| glob.matches(name))
 }
 
 /// Description of the artifact that a directory is, by its name and the evidence around it.
@@ -115,7 +117,7 @@ pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str
     let proven = |artifact: &Artifact| {
         artifact.inside.iter().any(inside) || (artifact.beside.iter().any(beside) && !around.is_empty(name))
     };
-    let lines = TABLE.iter().filter(|(glob, _)| glob.matches(name));
+    let lines = table().iter().filter(|(glob, _)| glob.matches(name));
     lines.map(|(_, artifact)| *artifact).find(|artifact| proven(artifact)).map(|artifact| artifact.what)
 }
 

@@ -24,9 +24,7 @@ pub struct RestoreId([u8; 8]);
 
 impl RestoreId {
     pub fn random() -> io::Result<RestoreId> {
-        let mut id = [0; 8];
-        File::open("/dev/urandom")?.read_exact(&mut id)?;
-        Ok(RestoreId(id))
+        nono_sys::random::bytes().map(RestoreId)
     }
 
     /// Name prefix of its temporary files.
@@ -51,7 +49,7 @@ pub(crate) fn is_temporary(name: &[u8]) -> bool {
 
 impl fmt::Display for RestoreId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&nono_sys::hex::encode(&self.0))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Id of a store: a random number that stays with it wherever it is moved. A copy has the same id.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use super::error::{Damage, StoreError, StoreProblem};
@@ -75,11 +73,8 @@ impl Store {
     }
 
     fn put_id(&self) -> Result<(), StoreError> {
-        let mut random = [0; 16];
-        let source = Path::new("/dev/urandom");
-        let filled = File::open(source).and_then(|mut file| file.read_exact(&mut random));
-        filled.map_err(failed("read", source))?;
-        put_file(&self.root, FILE, text(&crate::paths::hex(&random)).as_bytes())
+        let id = nono_sys::random::id::<16>().map_err(failed("read", Path::new("/dev/urandom")))?;
+        put_file(&self.root, FILE, text(&id).as_bytes())
     }
 }
 

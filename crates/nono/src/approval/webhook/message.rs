@@ -7,12 +7,12 @@ use std::fmt;
 use std::path::Path;
 
 use nono_policy::AccessMode;
+use nono_sys::hex;
 use ring::hmac;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::wire::WebhookResponse;
 use crate::approval::{Object, Question, Scope, Subject, Verdict};
-use crate::helper::hex;
 
 /// Header names in both directions.
 pub(super) const TIMESTAMP: &str = "X-Nono-Timestamp";
@@ -46,12 +46,12 @@ impl Secret {
         for part in ["v1:", timestamp, ":", body] {
             signing.update(part.as_bytes());
         }
-        format!("v1={}", hex(signing.sign().as_ref()))
+        format!("v1={}", hex::encode(signing.sign().as_ref()))
     }
 
     /// Compare in constant time.
     fn verifies(&self, signature: &str, timestamp: &str, body: &str) -> bool {
-        let given = signature.strip_prefix("v1=").and_then(unhex);
+        let given = signature.strip_prefix("v1=").and_then(hex::decode);
         let signed = format!("v1:{timestamp}:{body}");
         given.is_some_and(|given| hmac::verify(&self.key(), signed.as_bytes(), &given).is_ok())
     }
@@ -61,12 +61,6 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 /// The body of a question.

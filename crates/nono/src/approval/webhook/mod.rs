@@ -19,7 +19,7 @@ use thiserror::Error;
 use ureq::http::Uri;
 
 use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Waiting};
-use crate::helper::{Trouble, random_hex};
+use crate::helper::Trouble;
 pub use helper::{HelperError, serve};
 pub use message::Secret;
 use message::{QuestionBody, understand};
@@ -171,8 +171,8 @@ impl ApprovalBackend for Webhook {
 
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let deadline = Instant::now() + self.options.timeout;
-        let nonce =
-            random_hex::<16>().map_err(|error| self.failed(format!("cannot get random numbers: {error}")))?;
+        let nonce = nono_sys::random::id::<16>()
+            .map_err(|error| self.failed(format!("cannot get random numbers: {error}")))?;
         let session = self.session.get().map_or("", String::as_str);
         let time = nono_snapshot::time::now_iso();
         let body = serde_json::to_string(&QuestionBody::new(question, session, &nonce, &time))

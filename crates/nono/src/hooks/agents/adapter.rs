@@ -1,8 +1,8 @@
 //! Description of an agent's hooks, as data: `data/<name>.json`.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
+use once_cell::race::OnceBox;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -237,7 +237,12 @@ pub(in crate::hooks) struct Manifest {
 }
 
 /// All agents, those with recorded payloads first.
-pub(super) static ADAPTERS: LazyLock<Vec<Adapter>> = LazyLock::new(|| {
+pub(super) fn adapters() -> &'static [Adapter] {
+    static ADAPTERS: OnceBox<Vec<Adapter>> = OnceBox::new();
+    ADAPTERS.get_or_init(|| Box::new(read_adapters()))
+}
+
+fn read_adapters() -> Vec<Adapter> {
     let files = [
         include_str!("data/claude-code.json"),
         include_str!("data/codex.json"),
@@ -253,7 +258,7 @@ pub(super) static ADAPTERS: LazyLock<Vec<Adapter>> = LazyLock::new(|| {
     ];
     // A test reads every file; an invalid file is an unknown agent.
     files.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
-});
+}
 
 #[cfg(test)]
 mod tests {
@@ -268,7 +273,7 @@ mod tests {
             let adapter: Adapter =
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
             assert_eq!(path.file_stem().unwrap().to_str(), Some(adapter.name.as_str()));
-            assert!(ADAPTERS.iter().any(|known| known.name == adapter.name), "{path:?} is not in the list");
+            assert!(adapters().iter().any(|known| known.name == adapter.name), "{path:?} is not in the list");
             assert!(adapter.documentation.starts_with("https://"));
             let install = &adapter.install;
             assert_ne!(install.hooks.is_some(), install.by_hand.is_some(), "{path:?}");

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::trigger::{ToolCall, patch};
+use nono_sys::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::super::OUTPUT;
-use crate::helper::hex;
 
 /// Maximum length of an id or a tool name, in bytes; longer ones are cut, because they go into records and lists.
 const ID: usize = 200;
@@ -155,7 +155,7 @@ fn is_shell(program: &str) -> bool {
 /// Id for a call of an agent that gives its calls none: the same before and after the call.
 pub(super) fn derived_id(tool: &str, input: &Value) -> String {
     let digest = Sha256::digest(input.to_string().as_bytes());
-    format!("{tool}-{}", hex(&digest[..6]))
+    format!("{tool}-{}", hex::encode(&digest[..6]))
 }
 
 /// Output of a tool, from the keys that agents use.

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::agents::Agent;
 use super::{InstallError, read};
-use crate::helper::hex;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct InstallRecord {
@@ -45,7 +45,7 @@ struct Folder(#[serde(with = "nono_sys::path_serde")] PathBuf);
 pub(super) type Original = Result<Option<Vec<u8>>, InstallError>;
 
 fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex::encode(&Sha256::digest(bytes))
 }
 
 impl InstallRecord {

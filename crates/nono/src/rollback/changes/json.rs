@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use nono_snapshot::{SnapshotId, paths};
+use nono_snapshot::SnapshotId;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Bytes that are usually text.
@@ -17,7 +17,7 @@ impl Serialize for JsonText<'_> {
             return serializer.serialize_str(text);
         }
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("hex", &paths::hex(self.0))?;
+        map.serialize_entry("hex", &nono_sys::hex::encode(self.0))?;
         map.end()
     }
 }
