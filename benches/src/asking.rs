@@ -158,7 +158,7 @@ impl Bench<'_> {
     /// Output through the command's own terminal, with and without a screen that is kept for questions.
     fn passes_through(&self, table: &mut Table) {
         let dir = self.path("project");
-        let megabytes = if self.options.quick { 10 } else { 100 };
+        let megabytes = if self.options.quick { 1 } else { 100 };
         let helper = self.ground.helper().display();
         let nono = self.path("nono");
         let mut times = ["", "--ask"].map(|ask| (ask, Vec::new()));

@@ -164,7 +164,7 @@ impl Bench<'_> {
     /// of it is the walk.
     fn sized(&self, table: &mut Table) {
         let sizes: &[(usize, &str)] = if self.options.quick {
-            &[(1, "-"), (1_000, "12 ms")]
+            &[(1, "-"), (100, "12 ms")]
         } else {
             &[(1, "-"), (1_000, "12 ms"), (50_000, "120 ms")]
         };

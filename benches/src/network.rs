@@ -33,7 +33,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     let bench = Bench { helper: helper.display().to_string(), server: Server::start(), ground };
     let tiny = Tiny::start(&bench);
     let (megabytes, requests, connections, rounds) =
-        if options.quick { (100, 1_000, 100, 3) } else { (1024, 10_000, 500, 5) };
+        if options.quick { (20, 100, 20, 1) } else { (1024, 10_000, 500, 5) };
     let mut errors = 0;
     for (name, tunnel) in [("plain", false), ("CONNECT", true)] {
         let load = Load { tunnel, connections: 1, requests: 1, bytes: megabytes << 20 };
@@ -60,7 +60,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     table.push(Row::size("the filter's memory at its peak there", ours.memory, "50 MB"));
     for (name, tunnel) in [("plain", false), ("CONNECT", true)] {
         let load =
-            Load { tunnel, connections: 1, requests: if options.quick { 500 } else { 5_000 }, bytes: 100 };
+            Load { tunnel, connections: 1, requests: if options.quick { 50 } else { 5_000 }, bytes: 100 };
         let direct: Vec<f64> = (0..rounds).map(|_| bench.direct(load).median).collect();
         let filtered: Vec<f64> = (0..rounds).map(|_| bench.filtered(load).median).collect();
         let added = (median(filtered) - median(direct)) * 1e3;
@@ -93,7 +93,7 @@ fn audit(options: &Options, table: &mut Table) {
     let log = AuditLog::create(folder.path(), started, nono_audit::log::Options::default()).expect("a log");
     let event =
         AuditEvent::Warning(Warning { time_ms: 1, message: "a record of ordinary length, ".repeat(8) });
-    let records: u32 = if options.quick { 5_000 } else { 50_000 };
+    let records: u32 = if options.quick { 500 } else { 50_000 };
     let times = (0..5).map(|_| {
         let begin = std::time::Instant::now();
         for _ in 0..records {

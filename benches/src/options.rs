@@ -83,7 +83,7 @@ impl Options {
 
     /// Repetitions of what takes seconds.
     pub(crate) fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.quick { 3 } else { 5 }).max(1)
+        self.rounds.unwrap_or(if self.quick { 1 } else { 5 }).max(1)
     }
 
     /// Repetitions of what takes some tenths of a second.

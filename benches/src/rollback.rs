@@ -15,7 +15,7 @@ use crate::snapshot::{disk, helper_folder};
 
 /// Number of files that change for the review.
 const CHANGES: usize = 10_000;
-const QUICK_CHANGES: usize = 1_000;
+const QUICK_CHANGES: usize = 200;
 
 pub(crate) fn rows(options: &Options, table: &mut Table) {
     let (_folder, helper) = helper_folder();
@@ -104,7 +104,7 @@ impl Bench<'_> {
         let tree = self.ground.path("build");
         generate(&self.ground, &tree, 2000, 4000);
         let helper = self.ground.helper().display().to_string();
-        let units = if self.options.quick { "150" } else { "1500" };
+        let units = if self.options.quick { "20" } else { "1500" };
         let flags = ["run", "--allow", ".", "--read-file", &helper];
         let command = ["--", &helper, "build", ".", units];
         let plain = [flags.as_slice(), &command].concat();

@@ -7,8 +7,8 @@ use crate::world::World;
 pub(crate) fn rows(options: &Options, table: &mut Table) {
     let world = World::new(&options.nono);
     let parts: [&dyn Fn() -> Vec<Row>; 3] = [
-        &|| starts(&world, if options.quick { 40 } else { 400 }),
-        &|| opens(&world, if options.quick { 5 } else { 25 }),
+        &|| starts(&world, if options.quick { 5 } else { 400 }),
+        &|| opens(&world, if options.quick { 1 } else { 25 }),
         &|| sizes(&world, options.quick),
     ];
     for row in parts.iter().flat_map(|part| part()) {

@@ -29,7 +29,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
     let source = Source::find(options, &disk);
     let memory = Path::new("/dev/shm");
     let mut parents = Vec::new();
-    if options.wants_on(Place::Tmpfs) && has_room(memory, if options.quick { 300 } else { 6000 }) {
+    if options.wants_on(Place::Tmpfs) && has_room(memory, if options.quick { 100 } else { 6000 }) {
         parents.push((memory, "1.0"));
     }
     if options.wants_on(Place::Disk) {
@@ -46,7 +46,7 @@ pub(crate) fn rows(options: &Options, table: &mut Table) {
         }
     }
     // A million files come and go faster in memory.
-    let megabytes = if options.quick { 300 } else { 10_000 };
+    let megabytes = if options.quick { 100 } else { 10_000 };
     let mut parents = parents.iter().map(|(parent, _)| *parent);
     let many = parents.find(|parent| *parent == last || has_room(parent, megabytes)).unwrap_or(last);
     scale::growth(options, &Ground::below(many, &tools), table);

@@ -13,7 +13,7 @@ use crate::options::Options;
 
 /// First and further captures of more and more small files, and the memory that the most of them take.
 pub(crate) fn growth(options: &Options, ground: &Ground, table: &mut Table) {
-    let steps: &[usize] = if options.quick { &[1000, 10_000] } else { &[10_000, 100_000, 1_000_000] };
+    let steps: &[usize] = if options.quick { &[100, 1000] } else { &[10_000, 100_000, 1_000_000] };
     let names: Vec<String> = steps.iter().map(ToString::to_string).collect();
     let (mut first, mut again, mut memory) = (Vec::new(), Vec::new(), BTreeMap::new());
     for files in steps {
@@ -119,7 +119,7 @@ fn captures(options: &Options, ground: &Ground, files: usize) -> (f64, f64, BTre
 
 /// One large file where bytes have to be copied, and, with loop devices, where they are shared.
 pub(crate) fn large_file(options: &Options, ground: &Ground, tools: &Tools, table: &mut Table) {
-    let megabytes = if options.quick { 512 } else { 5000 };
+    let megabytes = if options.quick { 32 } else { 5000 };
     large_file_on(ground, megabytes, table);
     for kind in ["btrfs", "xfs"] {
         if options.quick {

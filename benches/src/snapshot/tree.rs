@@ -20,7 +20,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn find(options: &Options, disk: &Path) -> Source {
         if options.quick {
-            return Source::Generated { files: 4000 };
+            return Source::Generated { files: 500 };
         }
         if let Some(dir) = &options.tree {
             return Source::Linux { dir: dir.clone(), _unpacked: None };

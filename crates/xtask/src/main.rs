@@ -3,6 +3,7 @@
 
 mod arch;
 mod commands;
+mod dependencies;
 mod docs;
 mod pages;
 
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask arch            check layers, lints, source rules, type names and module circles
        cargo xtask measure         print lines by crate, repeated type names and module circles
+       cargo xtask dependencies    check licenses, sources and versions of all dependencies
        cargo xtask docs            write the generated parts of the documents
        cargo xtask docs --check    check them, and every link, page and path in the documents";
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
             print(&page);
             Vec::new()
         }),
+        ["dependencies"] => dependencies::check(&root()),
         ["docs"] => write_documents(&root()),
         ["docs", "--check"] => check_documents(&root()),
         _ => {

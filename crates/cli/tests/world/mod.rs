@@ -9,6 +9,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -25,9 +26,25 @@ pub(crate) fn is_root() -> bool {
 /// would keep it busy.
 pub(crate) fn place_binary(path: &Path) {
     let mut copy = Command::new("cp");
-    copy.arg("--reflink=auto").arg(env!("CARGO_BIN_EXE_nono")).arg(path);
+    copy.arg("--reflink=auto").arg(stripped()).arg(path);
     assert!(copy.status().unwrap().success());
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The binary without symbols, which are more than half of it: each test copies it.
+fn stripped() -> &'static Path {
+    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
+    STRIPPED.get_or_init(|| {
+        let whole = Path::new(env!("CARGO_BIN_EXE_nono"));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let name = |end: &str| dir.join(format!("nono-without-symbols{end}"));
+        // Other test programs do the same meanwhile: a name of its own, renamed when it is whole.
+        let own = name(&format!(".{}", std::process::id()));
+        let made = Command::new("strip").arg("-o").arg(&own).arg(whole).status().unwrap();
+        assert!(made.success(), "strip {}", whole.display());
+        fs::rename(&own, name("")).unwrap();
+        name("")
+    })
 }
 
 /// `{bin,home,state,tmp,work,other}`; commands start in `work`.

@@ -51,7 +51,7 @@ impl Asking {
 }
 
 /// The terminal for prompts, if any prompt is possible.
-pub(super) fn stage(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
+pub(super) fn prompts(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
     let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
     wanted.then(TerminalLeases::new).transpose().map_err(failed)
 }

@@ -24,6 +24,7 @@ mod host_streams;
 mod learning;
 mod notices;
 mod observer;
+mod parts;
 mod placeholders;
 mod plan;
 mod report;
@@ -33,39 +34,29 @@ mod rollback_options;
 mod running;
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use nono_policy::{MergedProfile, ResolvedPolicy};
 use nono_sandbox::{ExecStrategy, Prepared, Support};
 pub use nono_supervisor::RunError;
-use nono_supervisor::approval::ApprovalBackend;
-use nono_supervisor::urls::UrlOpener;
 use nono_supervisor::{CommandSpec, MemoryMethod, Options};
 
-use crate::rollback::tracking;
 pub use crate::saved::SavedReport;
-use agent_files::AgentFiles;
 pub use asking::Asking;
 pub(crate) use asking::mediate;
-use audit_log::AuditPlan;
 pub use audit_log::{AuditReport, Auditing, LogError};
 pub use browser::OPEN_URL;
-use channels::Sockets;
 pub use checkpoints::{Checkpointing, CheckpointsReport};
-use checkpoints::{Planned, Sweeper};
 pub use created_dirs::agent_state;
-use egress::Connection;
 pub use error::SessionError;
 pub use folder::SessionFolder;
 pub use host::{HostError, Surroundings};
 pub use host_streams::{Captured, HostStreams};
-use learning::Watched;
 pub use learning::{Learned, Learning};
 pub use notices::{
     ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
 };
 pub use observer::RunObserver;
+use parts::PlannedParts;
 pub use placeholders::{HoldError, on_record as placeholders};
 pub use plan::{find_program, plan};
 pub use report::SessionReport;
@@ -91,34 +82,14 @@ pub struct Session {
     name: Option<String>,
     /// The command with secrets redacted.
     shown: Vec<String>,
-    tracking: Option<tracking::TrackingPlan>,
-    backend: Option<Arc<dyn ApprovalBackend>>,
-    /// Opener of web addresses, and the approver for them.
-    urls: Option<(Arc<dyn UrlOpener>, Arc<dyn ApprovalBackend>)>,
-    /// Set when the run is audited.
-    book: Option<AuditPlan>,
-    /// Set when the network is filtered by host.
-    connection: Option<Connection>,
-    /// nono's own folders and secret files; never granted.
-    own: Vec<PathBuf>,
-    /// Set when the run is supervised.
-    sockets: Option<Sockets>,
-    /// Set when the run is recorded for `nono learn`.
-    watched: Option<Watched>,
-    /// Set when checkpoints are taken.
-    checkpoints: Option<Planned>,
-    sweeper: Option<Sweeper>,
-    /// Approver of restores requested from inside the sandbox.
-    approver: Arc<dyn ApprovalBackend>,
-    /// Placeholders and copies of agents' files.
-    agent_files: AgentFiles,
+    parts: PlannedParts,
     guest: Option<HostStreams>,
 }
 
 impl Session {
     /// Reason why `nono ps` cannot list this session, if it cannot.
     pub fn unlisted(&self) -> Option<&io::Error> {
-        self.sockets.as_ref()?.unlisted.as_ref()
+        self.parts.sockets.as_ref()?.unlisted.as_ref()
     }
 
     /// Method that enforces the memory limit, if there is one.

@@ -1,6 +1,7 @@
 //! Planning: from a request to a [`Session`], with everything resolved and compiled and nothing started.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,161 +15,284 @@ use nono_supervisor::{CommandSpec, Options, RunError};
 
 use super::agent_files::AgentFiles;
 use super::audit_log::{AuditPlan, without_secrets};
+use super::channels::Sockets;
 use super::checkpoints::{Planned, Sweeper};
+use super::created_dirs::CreatedDirs;
 use super::egress::Connection;
 use super::folder::SessionFolder;
 use super::learning::Watched;
+use super::parts::{PlannedAsking, PlannedParts};
 use super::resolve::{profile, resolve_with};
 use super::{
-    Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
-    channels, check, created_dirs, is_confined, placeholders, rollback_options,
+    Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
+    check, created_dirs, is_confined, placeholders, rollback_options,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;
-use crate::rollback::tracking::{self, RollbackRequest};
+use crate::rollback::tracking::{RollbackRequest, TrackingPlan};
 use crate::state_dir;
 
 /// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
 
-/// The user's command line, for hints shown inside the sandbox.
-fn as_typed(
-    flags: &[OsString],
-    command: &[String],
-    book: Option<&AuditPlan>,
-    host: &Host,
-) -> Result<Typed, SessionError> {
-    let flags = without_secrets(flags, book, &host.context.state_dir)?;
-    Ok(Typed { flags, command: command.to_vec() })
-}
-
-/// Tell hooks by `NONO_ASKS` that a refused access can be requested.
-fn tell_who_asks(env: &mut Vec<(OsString, OsString)>, asks: &Asks) {
-    if asks.opens {
-        set(env, ("NONO_ASKS".into(), "1".into()));
-    }
-}
-
 /// Find the program, resolve the policy, make the session folder, compile, and run the canary once per boot.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
-    let SessionRequest {
-        mut policy,
-        command,
-        strategy,
-        diagnostics,
-        rollback,
-        asking,
-        auditing,
+    let mut draft = SessionDraft::new(request, host)?;
+    let made = created_dirs::make(&draft.request.policy, &draft.profile, &host.context);
+    let Tracked { policy: mut resolved, wanted } = draft.resolve()?;
+    let asks = draft.asks(resolved.interactive)?;
+    let audit = draft.audit()?;
+    let shown = without_secrets(&draft.request.command, audit.as_ref(), &host.context.state_dir)?;
+    let (tracking, nothing_to_track) = draft.tracking(&resolved, wanted, &shown);
+    // A temporary folder opened only for recording will not be granted in the next run.
+    let own_tmp = !writes_tmp(draft.tracked(&resolved));
+    let (checkpoints, sweeper) = draft.checkpoints(&resolved)?;
+    let (agent_files, told) = draft.agent_files(&mut resolved, made)?;
+    let prompts = asks.prompts(&draft.request.asking, checkpoints.is_some() && !resolved.interactive)?;
+    let asking = draft.asking(&asks);
+    let (network, blueprint) = draft.compile(&resolved, &asks)?;
+    draft.describe(&resolved, &shown, audit.as_ref())?;
+    let env = draft.environment(&resolved, &asks, own_tmp, told)?;
+    let prepared = prepare(blueprint, &draft.ground.folder)?;
+    let sockets = draft.sockets(&resolved, &shown, tracking.as_ref())?;
+    let tracking = tracking.map(|plan| plan.without(placeholders::on_record(&host.context.state_dir)));
+    let SessionDraft { request, program, ground, profile, watched, .. } = draft;
+    let parts = PlannedParts {
+        audit,
+        tracking,
         network,
         checkpoints,
-        learning,
-        typed,
-        guest,
-    } = request;
-    network.open(&mut policy);
-    auditing.close(&mut policy);
-    let file = find_program(&command, host)?;
-    policy.program = Some(file.clone());
-    let strategy = if host.nested { ExecStrategy::Direct } else { strategy };
-    let supervised = strategy == ExecStrategy::Supervised;
-    let SessionGround { mut folder, support, inside } = ground(host)?;
-    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
-    let watched = learning.map(|learning| Watched::new(&policy, &inside, learning)).transpose()?;
-    if let Some(learning) = learning {
-        policy = learning.applied(policy);
-    }
-    let profile = profile(&policy, host)?;
-    let made = created_dirs::make(&policy, &profile, &host.context);
-    let rollback = rollback.placed(&host.context);
-    let Tracked { policy: mut resolved, wanted } =
-        tracked_policy(&mut policy, &inside, &profile, &rollback, strategy, learning.is_some())?;
-    let asks = Asks::new(&asking, &profile, strategy, resolved.interactive, learning.is_some())?;
-    let book = (supervised && auditing.wanted)
-        .then(|| AuditPlan::open(&auditing, &policy.projects, &host.context.state_dir))
-        .transpose()?;
-    let shown = without_secrets(&command, book.as_ref(), &host.context.state_dir)?;
-    let tracked = watched.as_ref().map_or(&resolved, |watched| &watched.tracked);
-    let roots = scope::roots(tracked, &folder.dir, wanted.as_ref());
-    let wanted = wanted.filter(|_| !roots.tracked.is_empty() || rollback.is_asked_for(&profile));
-    let nothing_to_track = wanted.is_some() && roots.tracked.is_empty();
-    // A temporary folder opened only for recording will not be granted in the next run.
-    let own_tmp = !writes_tmp(tracked);
-    let tracking = wanted.filter(|_| !nothing_to_track).map(|wanted| {
-        let (id, name) = (folder.id.clone(), policy.name.clone());
-        tracking_plan(id, name, shown.clone(), roots, wanted, &profile, host)
-    });
-    let (checkpoints, sweeper) = match learning {
-        None => planned(&checkpoints, strategy, host, &resolved)?,
-        Some(_) => (None, None),
+        sweeper,
+        asking,
+        sockets,
+        watched,
+        agent_files,
     };
-    let (agent_files, told) = AgentFiles::place(&mut resolved, made, &folder, host, strategy, &network)?;
-    let stage = asks.stage(&asking, checkpoints.is_some() && !resolved.interactive)?;
-    let secrets = network.files().into_iter().chain(auditing.file());
-    let wish =
-        Mediation { opens: asks.opens, record: watched.is_some(), accept_weaker: asking.accept_weaker };
-    let blueprint = blueprint(&resolved, &support, strategy, &mut folder, wish)?;
-    let (connection, blueprint) = Connection::new(network, &resolved, host, blueprint)?;
-    if connection.is_some() && !supervised {
-        return Err(SessionError::FilterNeedsSupervisor { strategy });
-    }
-    let typed = typed.map(|flags| as_typed(&flags, &shown, book.as_ref(), host)).transpose()?;
-    folder.describe(&resolved, policy.name.as_deref(), typed).map_err(failed)?;
-    let mut env = child_environment(&resolved, host, &folder, strategy, own_tmp, told);
-    tell_who_asks(&mut env, &asks);
-    if let Some(binary) = host.context.binary.as_ref().filter(|_| asks.urls) {
-        set(&mut env, browser::shim(&folder, binary).map_err(failed)?);
-    }
-    let info = info(&folder, policy.name.clone(), shown.clone(), &resolved, strategy, tracking.as_ref());
-    let prepared = prepare(blueprint, &folder)?;
-    let sockets = supervised.then(|| channels::bind(&folder, &host.context.state_dir, info));
-    let sockets = sockets.transpose().map_err(failed)?;
     Ok(Session {
-        options: options(resolved.interactive, stage, diagnostics, learning),
-        command: CommandSpec { program: file, argv: command, env },
-        name: policy.name,
+        options: options(resolved.interactive, prompts, request.diagnostics, request.learning),
+        command: CommandSpec { program, argv: request.command, env },
+        name: request.policy.name,
         shown,
         policy: resolved,
         profile,
-        support,
-        strategy,
+        support: ground.support,
+        strategy: request.strategy,
         nothing_to_track,
-        urls: asking.urls.filter(|_| asks.urls).map(|opener| (opener, asking.backend.clone())),
-        approver: asking.backend.clone(),
-        checkpoints,
-        sweeper,
-        backend: asks.opens.then_some(asking.backend),
-        watched,
-        agent_files,
-        guest,
-        own: [host.session_base.clone(), host.context.state_dir.clone()]
-            .into_iter()
-            .chain(asking.own)
-            .chain(secrets)
-            .collect(),
-        folder,
+        folder: ground.folder,
         prepared,
-        tracking: tracking.map(|plan| plan.without(placeholders::on_record(&host.context.state_dir))),
-        book,
-        connection,
-        sockets,
+        parts,
+        guest: request.guest,
     })
 }
 
-/// Plans for checkpoints and for pruning.
-fn planned(
-    checkpoints: &Checkpointing,
-    strategy: ExecStrategy,
-    host: &Host,
-    policy: &ResolvedPolicy,
-) -> Result<(Option<Planned>, Option<Sweeper>), SessionError> {
-    if strategy == ExecStrategy::Supervised {
-        return checkpoints.planned(&host.context.state_dir, host.context.home.as_deref(), policy);
+/// A request on its way to a session: what is known before the policy is resolved.
+struct SessionDraft<'a> {
+    host: &'a Host,
+    /// The request, completed by what network, audit and learning add to the policy.
+    request: SessionRequest,
+    program: PathBuf,
+    ground: SessionGround,
+    profile: MergedProfile,
+    watched: Option<Watched>,
+}
+
+impl SessionDraft<'_> {
+    fn new(mut request: SessionRequest, host: &Host) -> Result<SessionDraft<'_>, SessionError> {
+        request.network.open(&mut request.policy);
+        request.auditing.close(&mut request.policy);
+        let program = find_program(&request.command, host)?;
+        request.policy.program = Some(program.clone());
+        if host.nested {
+            request.strategy = ExecStrategy::Direct;
+        }
+        let ground = ground(host)?;
+        let learning = request.learning;
+        let watched = learning.map(|learning| Watched::new(&request.policy, &ground.inside, learning));
+        let watched = watched.transpose()?;
+        if let Some(learning) = learning {
+            request.policy = learning.applied(request.policy);
+        }
+        let profile = profile(&request.policy, host)?;
+        request.rollback = request.rollback.placed(&host.context);
+        Ok(SessionDraft { host, request, program, ground, profile, watched })
     }
-    match checkpoints.wanted {
-        Some(true) => Err(SessionError::CheckpointsNeedSupervisor { strategy }),
-        _ => Ok((None, None)),
+
+    fn is_supervised(&self) -> bool {
+        self.request.strategy == ExecStrategy::Supervised
+    }
+
+    fn state_dir(&self) -> &Path {
+        &self.host.context.state_dir
+    }
+
+    fn failed(&self) -> impl Fn(io::Error) -> SessionError + use<> {
+        let base = self.host.session_base.clone();
+        move |source| SessionError::Folder { base: base.clone(), source }
+    }
+
+    /// Resolve the policy. A rollback destination inside a grant is denied to the command.
+    fn resolve(&mut self) -> Result<Tracked, SessionError> {
+        let SessionDraft { request, profile, ground, .. } = self;
+        let (policy, inside, strategy) = (&mut request.policy, &ground.inside, request.strategy);
+        tracked_policy(policy, inside, profile, &request.rollback, strategy, request.learning.is_some())
+    }
+
+    fn asks(&self, interactive: bool) -> Result<Asks, SessionError> {
+        let (asking, learning) = (&self.request.asking, self.request.learning.is_some());
+        Asks::new(asking, &self.profile, self.request.strategy, interactive, learning)
+    }
+
+    fn audit(&self) -> Result<Option<AuditPlan>, SessionError> {
+        let auditing = &self.request.auditing;
+        let wanted = self.is_supervised() && auditing.wanted;
+        let plan = wanted.then(|| AuditPlan::open(auditing, &self.request.policy.projects, self.state_dir()));
+        Ok(plan.transpose()?)
+    }
+
+    /// Policy that decides snapshots and the temporary folder.
+    fn tracked<'a>(&'a self, resolved: &'a ResolvedPolicy) -> &'a ResolvedPolicy {
+        self.watched.as_ref().map_or(resolved, |watched| &watched.tracked)
+    }
+
+    /// The tracking plan, and whether snapshots are wanted but no granted path is writable.
+    fn tracking(
+        &self,
+        resolved: &ResolvedPolicy,
+        wanted: Option<RollbackRequest>,
+        shown: &[String],
+    ) -> (Option<TrackingPlan>, bool) {
+        let folder = &self.ground.folder;
+        let roots = scope::roots(self.tracked(resolved), &folder.dir, wanted.as_ref());
+        let asked_for = self.request.rollback.is_asked_for(&self.profile);
+        let wanted = wanted.filter(|_| !roots.tracked.is_empty() || asked_for);
+        let nothing_to_track = wanted.is_some() && roots.tracked.is_empty();
+        let plan = wanted.filter(|_| !nothing_to_track).map(|request| TrackingPlan {
+            id: folder.id.clone(),
+            name: self.request.policy.name.clone(),
+            command: shown.to_vec(),
+            roots: roots.tracked,
+            of_tools: roots.of_tools,
+            profile: self.profile.rollback.clone(),
+            own: vec![self.state_dir().to_owned(), self.host.session_base.clone()],
+            state_dir: self.state_dir().to_owned(),
+            request,
+            // Set when the run begins.
+            recorder: Arc::new(()),
+        });
+        (plan, nothing_to_track)
+    }
+
+    /// Plans for checkpoints and for pruning.
+    fn checkpoints(
+        &self,
+        resolved: &ResolvedPolicy,
+    ) -> Result<(Option<Planned>, Option<Sweeper>), SessionError> {
+        let (context, strategy) = (&self.host.context, self.request.strategy);
+        if self.request.learning.is_some() {
+            return Ok((None, None));
+        }
+        if self.is_supervised() {
+            let checkpoints = &self.request.checkpoints;
+            return checkpoints.planned(&context.state_dir, context.home.as_deref(), resolved);
+        }
+        match self.request.checkpoints.wanted {
+            Some(true) => Err(SessionError::CheckpointsNeedSupervisor { strategy }),
+            _ => Ok((None, None)),
+        }
+    }
+
+    fn agent_files(
+        &self,
+        resolved: &mut ResolvedPolicy,
+        made: CreatedDirs,
+    ) -> Result<(AgentFiles, Environment), SessionError> {
+        let (folder, network) = (&self.ground.folder, &self.request.network);
+        AgentFiles::place(resolved, made, folder, self.host, self.request.strategy, network)
+    }
+
+    fn asking(&self, asks: &Asks) -> PlannedAsking {
+        let Asking { backend, urls, own, .. } = &self.request.asking;
+        let secrets = self.request.network.files().into_iter().chain(self.request.auditing.file());
+        let nono = [self.host.session_base.clone(), self.state_dir().to_owned()];
+        PlannedAsking {
+            opens: asks.opens.then(|| backend.clone()),
+            urls: urls.clone().filter(|_| asks.urls).map(|opener| (opener, backend.clone())),
+            restores: backend.clone(),
+            own: nono.into_iter().chain(own.iter().cloned()).chain(secrets).collect(),
+        }
+    }
+
+    /// The compiled sandbox, and the planned filter of the network that it leads to.
+    fn compile(
+        &mut self,
+        resolved: &ResolvedPolicy,
+        asks: &Asks,
+    ) -> Result<(Option<Connection>, Blueprint), SessionError> {
+        let strategy = self.request.strategy;
+        let wish = Mediation {
+            opens: asks.opens,
+            record: self.watched.is_some(),
+            accept_weaker: self.request.asking.accept_weaker,
+        };
+        let SessionGround { folder, support, .. } = &mut self.ground;
+        let blueprint = blueprint(resolved, support, strategy, folder, wish)?;
+        let network = std::mem::take(&mut self.request.network);
+        let (connection, blueprint) = Connection::new(network, resolved, self.host, blueprint)?;
+        if connection.is_some() && !self.is_supervised() {
+            return Err(SessionError::FilterNeedsSupervisor { strategy });
+        }
+        Ok((connection, blueprint))
+    }
+
+    /// Write what a program inside can read about its sandbox, with the user's command line for hints.
+    fn describe(
+        &self,
+        resolved: &ResolvedPolicy,
+        shown: &[String],
+        audit: Option<&AuditPlan>,
+    ) -> Result<(), SessionError> {
+        let flags = self.request.typed.as_deref();
+        let flags = flags.map(|flags| without_secrets(flags, audit, self.state_dir())).transpose()?;
+        let typed = flags.map(|flags| Typed { flags, command: shown.to_vec() });
+        let name = self.request.policy.name.as_deref();
+        self.ground.folder.describe(resolved, name, typed).map_err(self.failed())
+    }
+
+    fn environment(
+        &self,
+        resolved: &ResolvedPolicy,
+        asks: &Asks,
+        own_tmp: bool,
+        told: Environment,
+    ) -> Result<Environment, SessionError> {
+        let folder = &self.ground.folder;
+        let mut env = child_environment(resolved, self.host, folder, self.request.strategy, own_tmp, told);
+        if asks.opens {
+            // Tells hooks that a refused access can be requested.
+            set(&mut env, ("NONO_ASKS".into(), "1".into()));
+        }
+        if let Some(binary) = self.host.context.binary.as_ref().filter(|_| asks.urls) {
+            set(&mut env, browser::shim(folder, binary).map_err(self.failed())?);
+        }
+        Ok(env)
+    }
+
+    fn sockets(
+        &self,
+        resolved: &ResolvedPolicy,
+        shown: &[String],
+        tracking: Option<&TrackingPlan>,
+    ) -> Result<Option<Sockets>, SessionError> {
+        let (folder, strategy) = (&self.ground.folder, self.request.strategy);
+        let info =
+            info(folder, self.request.policy.name.clone(), shown.to_vec(), resolved, strategy, tracking);
+        let bound = self.is_supervised().then(|| channels::bind(folder, self.state_dir(), info));
+        bound.transpose().map_err(self.failed())
     }
 }
+
+/// Variables of the command.
+type Environment = Vec<(OsString, OsString)>;
 
 fn options(
     interactive: bool,
@@ -187,7 +311,7 @@ fn info(
     command: Vec<String>,
     policy: &ResolvedPolicy,
     strategy: ExecStrategy,
-    tracking: Option<&tracking::TrackingPlan>,
+    tracking: Option<&TrackingPlan>,
 ) -> SessionInfo {
     SessionInfo {
         id: folder.id.clone(),
@@ -216,30 +340,6 @@ fn blueprint(
         return Ok(blueprint);
     }
     Ok(blueprint.mediate(wish, support)?)
-}
-
-/// The tracking plan of the run. The recorder is set when the run begins.
-fn tracking_plan(
-    id: String,
-    name: Option<String>,
-    command: Vec<String>,
-    roots: scope::Roots,
-    request: RollbackRequest,
-    profile: &MergedProfile,
-    host: &Host,
-) -> tracking::TrackingPlan {
-    tracking::TrackingPlan {
-        id,
-        name,
-        command,
-        roots: roots.tracked,
-        of_tools: roots.of_tools,
-        profile: profile.rollback.clone(),
-        own: vec![host.context.state_dir.clone(), host.session_base.clone()],
-        state_dir: host.context.state_dir.clone(),
-        request,
-        recorder: Arc::new(()),
-    }
 }
 
 /// Session folder, machine support and host description.
@@ -322,8 +422,8 @@ impl Asks {
 
 impl Asks {
     /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
-    fn stage(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
-        asking::stage(!asking.off_terminal && (self.opens || self.urls || back))
+    fn prompts(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
+        asking::prompts(!asking.off_terminal && (self.opens || self.urls || back))
     }
 }
 
