@@ -19,6 +19,7 @@ mod error;
 mod executable;
 mod exit_code;
 pub(crate) mod folder;
+mod ground;
 mod host;
 mod host_streams;
 mod learning;

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
-use nono_sandbox::{
-    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, Refusal, Support, compile,
-};
+use nono_sandbox::{Blueprint, ExecStrategy, Mediation, PlanError, Prepared, Support, compile};
 use nono_supervisor::channel::SessionInfo;
 use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::{CommandSpec, Options, RunError};
@@ -20,17 +18,17 @@ use super::checkpoints::{Planned, Sweeper};
 use super::created_dirs::CreatedDirs;
 use super::egress::Connection;
 use super::folder::SessionFolder;
+use super::ground::{SessionGround, ground};
 use super::learning::Watched;
 use super::parts::{PlannedAsking, PlannedParts};
 use super::resolve::{profile, resolve_with};
 use super::{
     Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
-    check, created_dirs, is_confined, placeholders, rollback_options,
+    created_dirs, placeholders, rollback_options,
 };
 use crate::program::{self, ProgramError};
 use crate::rollback::scope;
 use crate::rollback::tracking::{RollbackRequest, TrackingPlan};
-use crate::state_dir;
 
 /// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
@@ -342,27 +340,6 @@ fn blueprint(
     Ok(blueprint.mediate(wish, support)?)
 }
 
-/// Session folder, machine support and host description.
-struct SessionGround {
-    folder: SessionFolder,
-    support: Support,
-    /// The host with the session folder and masking support filled in, for policy resolution.
-    inside: Host,
-}
-
-fn ground(host: &Host) -> Result<SessionGround, SessionError> {
-    if !host.nested {
-        state_dir::ensure(&host.context.state_dir)?;
-    }
-    let failed = |source| SessionError::Folder { base: host.session_base.clone(), source };
-    let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
-    let support = checked_support(host, &folder)?;
-    let mut inside = host.clone();
-    inside.context.session_dir = Some(folder.dir.clone());
-    inside.context.can_mask = matches!(support.namespaces, Namespaces::Available { .. });
-    Ok(SessionGround { folder, support, inside })
-}
-
 /// The resolved policy, and the rollback request if the run is tracked.
 struct Tracked {
     policy: ResolvedPolicy,
@@ -446,31 +423,6 @@ fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, Ses
         PlanError::Refused(refusal) => refusal.into(),
         other => RunError::from(other).into(),
     })
-}
-
-/// Support of this machine, confirmed by the canary. Inside another nono sandbox there is nothing to try: namespaces
-/// are not available, and the outer sandbox holds regardless.
-fn checked_support(host: &Host, folder: &SessionFolder) -> Result<Support, SessionError> {
-    if host.nested {
-        let reason = "already inside a nono sandbox".to_owned();
-        return Ok(Support { namespaces: Namespaces::Missing { reason }, ..nono_sandbox::support() });
-    }
-    let (state, binary) = (&host.context.state_dir, host.context.binary.as_deref());
-    if let Some(mut support) = check::known_support(state, binary) {
-        // An existing filter may have its own listener, which the record of another start does not tell.
-        if is_confined() {
-            support.notify = nono_sandbox::try_notify();
-        }
-        return Ok(support);
-    }
-    let support = nono_sandbox::support();
-    if let Err(reason) = &support.landlock {
-        return Err(Refusal::NoLandlock { reason: reason.clone() }.into());
-    }
-    check::verdict(check::try_canary(&support, folder)?)?;
-    // If it cannot be written, the next run repeats the check.
-    let _ = check::remember(state, binary, &support);
-    Ok(support)
 }
 
 /// The child's environment: variables that the rules let through, paths of this session, and variables for agents
