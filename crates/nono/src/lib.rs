@@ -37,22 +37,16 @@ pub mod diagnostic;
 pub mod directory;
 pub mod exec;
 pub mod file_log;
-mod glob;
-pub mod helper;
 pub mod hooks;
 pub mod interrupt;
 pub mod json;
 pub mod learn;
 pub mod links;
-pub mod network;
 mod own_file;
-pub mod program;
 pub mod project_profile;
-pub mod proxy;
 mod replace_file;
 pub mod request;
 pub mod rollback;
-mod sandbox;
 mod saved;
 pub mod session;
 mod session_ref;
@@ -61,6 +55,7 @@ mod streams;
 pub mod undo;
 
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
+pub use nono_egress::{helper, network, proxy};
 /// Policy documents: groups of paths and network rules, as other programs write them.
 pub use nono_policy::document;
 pub use nono_policy::hosts::HostRule;
@@ -77,7 +72,8 @@ pub use nono_policy::{
     schema as profile_schema, template as profile_template,
 };
 pub use nono_sandbox::{
-    ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
+    ApplyError, ExecStrategy, Guarantee, Held, Namespaces, Refusal, Sandbox, Support as SandboxSupport,
+    guarantees,
 };
 /// Snapshots of folders, comparison, restore: the engine, as a library of its own.
 pub use nono_snapshot as snapshot;
@@ -86,7 +82,6 @@ pub use nono_supervisor::channel::{
 };
 pub use nono_supervisor::report::{DeniedAttempt, MediationReport, Refused};
 pub use nono_supervisor::{
-    Canary, LimitHit, MemoryMethod, is_contained, recorded, report, terminal_lease, urls,
+    Canary, LimitHit, MemoryMethod, is_contained, program, recorded, report, terminal_lease, urls,
 };
 pub use nono_sys::wait::{Ended, signal_name};
-pub use sandbox::{ApplyError, Sandbox};

@@ -1,4 +1,4 @@
-//! Pure policy: capabilities, profiles, groups, resolution and queries.
+//! Pure policy: capabilities, profiles, groups, resolution and queries; globs, and untrusted text made harmless.
 //!
 //! A [`RunRequest`] and the [`Facts`] of the host go in, a [`ResolvedPolicy`] comes out. Nothing here enforces
 //! anything, prints anything or reads the environment: the caller passes what it knows as a [`HostContext`].
@@ -14,6 +14,7 @@ pub mod environment;
 pub mod error;
 mod expand;
 pub mod facts;
+pub mod glob;
 pub mod hosts;
 pub mod links;
 pub use nono_sys::path_serde;
@@ -25,6 +26,7 @@ pub mod resolved;
 pub mod state;
 #[cfg(test)]
 mod testing;
+pub mod text;
 mod within;
 
 pub use access::{AccessMode, CapabilitySource};

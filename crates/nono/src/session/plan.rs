@@ -23,10 +23,10 @@ use super::{
     Asking, Checkpointing, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser,
     channels, check, created_dirs, is_confined, placeholders, rollback_options,
 };
-use crate::program::{self, ProgramError};
 use crate::rollback::scope;
 use crate::rollback::tracking::{self, RollbackRequest};
 use crate::state_dir;
+use nono_supervisor::program::{self, ProgramError};
 
 /// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;

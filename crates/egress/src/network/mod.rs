@@ -21,6 +21,7 @@ mod credential;
 mod environment;
 mod event_queue;
 mod helper;
+mod host_denied;
 mod placeholder;
 mod process;
 mod report;
@@ -41,7 +42,8 @@ pub use credential::{Credential, CredentialError, CredentialRequest, SecretSourc
 pub(crate) use credential::{keyring, value};
 pub use environment::environment;
 pub use helper::{HelperError, serve};
-pub(crate) use placeholder::ReplacedKey;
+pub use host_denied::HostDenied;
+pub use placeholder::ReplacedKey;
 pub use process::{NetworkObserver, bind};
 pub use report::NetworkReport;
 pub use services::Service;
@@ -99,7 +101,7 @@ impl Networking {
     }
 
     /// Keys from the environment, each with the placeholder that the command sees instead.
-    pub(crate) fn replaced_keys(
+    pub fn replaced_keys(
         &self,
         env: &[(OsString, OsString)],
         state_dir: &Path,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use thiserror::Error;
 
-use crate::diagnostic::escape;
+use nono_policy::text::escape;
 
 /// Time limit: the user may have to unlock something.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

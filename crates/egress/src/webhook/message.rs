@@ -7,12 +7,12 @@ use std::fmt;
 use std::path::Path;
 
 use nono_policy::AccessMode;
+use nono_supervisor::approval::{Object, Question, Scope, Subject, Verdict};
 use nono_sys::hex;
 use ring::hmac;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::wire::WebhookResponse;
-use crate::approval::{Object, Question, Scope, Subject, Verdict};
 
 /// Header names in both directions.
 pub(super) const TIMESTAMP: &str = "X-Nono-Timestamp";
@@ -218,7 +218,7 @@ pub(super) fn understand(
     if answered.id != id || answered.nonce != nonce {
         return Err("the answer belongs to another question".to_owned());
     }
-    let by = answered.by.map(|by| crate::diagnostic::escape(&by).chars().take(MAX_BY).collect());
+    let by = answered.by.map(|by| nono_policy::text::escape(&by).chars().take(MAX_BY).collect());
     Ok((verdict(&answered.decision, answered.scope.as_ref()), by))
 }
 

@@ -14,8 +14,8 @@ use thiserror::Error;
 use super::command::{self, CommandError};
 use super::services::{self, Service};
 use super::settings::{NetworkSettings, is_name};
-use crate::approval::trusted::{self, Secrecy, TrustError};
-use crate::program;
+use nono_supervisor::program;
+use nono_supervisor::trusted::{self, Secrecy, TrustError};
 
 const MAX_SECRET: u64 = 64 << 10;
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nono_policy::hosts::HostRule;
 use nono_policy::{NetworkPolicy, ResolvedPolicy};
 use nono_proxy::{ClientTls, Config, Route, Secret};
+use nono_supervisor::TakesListener;
 use nono_sys::errno;
 use thiserror::Error;
 
@@ -217,9 +218,15 @@ impl Network {
     }
 }
 
+impl TakesListener for Network {
+    fn take(&self, listener: OwnedFd) -> Result<(), String> {
+        self.serve(listener).map_err(|error| error.to_string())
+    }
+}
+
 fn helper_failed(trouble: &Trouble) -> NetworkError {
     // Its error text may have come from outside.
-    NetworkError::Helper(crate::diagnostic::escape(&trouble.to_string()))
+    NetworkError::Helper(nono_policy::text::escape(&trouble.to_string()))
 }
 
 fn routes(

@@ -1,9 +1,9 @@
 //! Confining the calling process.
 
-use nono_policy::{AccessMode, HostFacts, query_path_on};
-use nono_policy::{CapabilitySet, PolicyError, QueryResult};
-use nono_sandbox::{Refusal, Support};
+use nono_policy::{AccessMode, CapabilitySet, HostFacts, PolicyError, QueryResult, query_path_on};
 use thiserror::Error;
+
+use crate::{Refusal, Support};
 
 /// The sandbox of this process.
 #[derive(Clone, Copy, Debug)]
@@ -24,18 +24,18 @@ impl Sandbox {
     /// all of them at once. A second call restricts further.
     pub fn apply(caps: &CapabilitySet) -> Result<(), ApplyError> {
         let policy = caps.to_policy()?;
-        nono_sandbox::apply(&policy)?;
+        crate::apply(&policy)?;
         Ok(())
     }
 
     /// Whether this kernel can enforce anything. Cheap: runs no test.
     pub fn is_supported() -> bool {
-        nono_sandbox::is_supported()
+        crate::is_supported()
     }
 
     /// Details of what this kernel can enforce.
     pub fn support() -> Support {
-        nono_sandbox::support()
+        crate::support()
     }
 
     /// Explain what a sandbox with `caps` allows for a path: by which grant, or why not and which flag would open it.

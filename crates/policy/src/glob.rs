@@ -25,20 +25,20 @@ enum GlobPart {
 
 /// A pattern without braces, by components.
 #[derive(Debug)]
-pub(crate) struct Pattern(Vec<GlobPart>);
+pub struct Pattern(Vec<GlobPart>);
 
 /// Whether the text contains a special character.
-pub(crate) fn is_special(text: &[u8]) -> bool {
+pub fn is_special(text: &[u8]) -> bool {
     text.iter().any(|byte| b"*?[{\\".contains(byte))
 }
 
 /// A pattern that matches this name only.
-pub(crate) fn literal(name: &[u8]) -> Vec<u8> {
+pub fn literal(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|byte| [b'\\', *byte]).collect()
 }
 
 /// Expand the braces. The error says what is wrong.
-pub(crate) fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+pub fn expand(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_vec()];
     while let Some(text) = open.pop() {
@@ -89,22 +89,22 @@ fn first_braces(text: &[u8]) -> Result<Option<Vec<usize>>, &'static str> {
 }
 
 impl Pattern {
-    pub(crate) fn parse<'a>(components: impl Iterator<Item = &'a [u8]>) -> Result<Pattern, &'static str> {
+    pub fn parse<'a>(components: impl Iterator<Item = &'a [u8]>) -> Result<Pattern, &'static str> {
         let part =
             |text: &[u8]| if text == b"**" { Ok(GlobPart::Deep) } else { tokens(text).map(GlobPart::Name) };
         components.map(part).collect::<Result<_, _>>().map(Pattern)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, path: &[&[u8]]) -> bool {
+    pub fn matches(&self, path: &[&[u8]]) -> bool {
         self.after(path)[self.0.len()]
     }
 
     /// Whether the pattern matches the path, or could match a path below it.
-    pub(crate) fn reaches(&self, path: &[&[u8]]) -> bool {
+    pub fn reaches(&self, path: &[&[u8]]) -> bool {
         self.after(path).contains(&true)
     }
 

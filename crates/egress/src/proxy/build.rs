@@ -7,8 +7,8 @@ use nono_proxy::{ClientTls, Config, Endpoint, Inject, Limits, OpenNetworks, Rout
 
 use super::secret::{self, Surroundings};
 use super::{Injection, Placed, ProxyConfig, ProxyError, RouteConfig};
-use crate::glob;
 use crate::helper::{Bundle, CertificatesError};
+use nono_policy::glob;
 
 /// Maximum size of a file of certificates or keys.
 const MAX_PEM: u64 = 16 << 20;

@@ -10,7 +10,7 @@ use nono_policy::{AccessMode, CapabilityError, CapabilitySet, NetworkPolicy};
 use nono_sys::process;
 use thiserror::Error;
 
-use crate::sandbox::{ApplyError, Sandbox};
+use nono_sandbox::{ApplyError, Sandbox};
 
 const RESOLVER_FILES: &[&str] = &[
     "/etc/resolv.conf",

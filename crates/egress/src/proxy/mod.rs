@@ -30,8 +30,8 @@ pub use event::{Decision, NetworkEvent};
 pub use nono_proxy::{Guard, Handle, StartError};
 pub use secret::Surroundings;
 
-use crate::exec::EnvError;
 use crate::helper::CertificatesError;
+use nono_supervisor::command_env::EnvError;
 
 /// File of certificates for programs to trust, in the given folder.
 const BUNDLE: &str = "nono-ca-bundle.pem";
@@ -120,7 +120,7 @@ impl RunningProxy {
         let own = self.env_vars().into_iter().chain(self.credential_env_vars());
         let mut all = extra.to_vec();
         all.extend(own.map(|(name, value)| (OsString::from(name), value)));
-        crate::exec::environment(&all)
+        nono_supervisor::command_env::sorted(&all)
     }
 
     /// Events since the last call; at most the last 4096.

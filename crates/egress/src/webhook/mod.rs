@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nono_supervisor::approval::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Waiting};
 use thiserror::Error;
 use ureq::http::Uri;
 
-use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Waiting};
 use crate::helper::Trouble;
 pub use helper::{HelperError, serve};
 pub use message::Secret;
@@ -174,7 +174,7 @@ impl ApprovalBackend for Webhook {
         let nonce = nono_sys::random::id::<16>()
             .map_err(|error| self.failed(format!("cannot get random numbers: {error}")))?;
         let session = self.session.get().map_or("", String::as_str);
-        let time = nono_snapshot::time::now_iso();
+        let time = nono_sys::time::now_iso();
         let body = serde_json::to_string(&QuestionBody::new(question, session, &nonce, &time))
             .map_err(|error| self.failed(error.to_string()))?;
         let reply =

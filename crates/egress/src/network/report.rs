@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use nono_proxy::{Category, Phase, ProxyEvent};
 
+use super::host_denied::HostDenied;
 use super::wire::Untold;
-use crate::diagnostic::HostDenied;
 
 /// Maximum number of hosts listed.
 const MOST_HOSTS: usize = 200;
