@@ -2,8 +2,8 @@
 //!
 //! A [`RunRequest`] and the [`Facts`] of the host go in, a [`ResolvedPolicy`] comes out. Nothing here enforces
 //! anything, prints anything or reads the environment: the caller passes what it knows as a [`HostContext`].
-//! The file system is seen only through [`Facts`], and by [`ProfileStore`] and [`CapabilitySet`], whose whole
-//! purpose is to read a given folder or to resolve a given path.
+//! The file system is seen only through [`Facts`], and by [`ProfileStore`], [`CapabilitySet`] and [`state_dir`], whose
+//! whole purpose is to read a given folder, to resolve a given path, or to make nono's own folder.
 
 pub mod access;
 pub mod addresses;
@@ -24,6 +24,7 @@ pub mod request;
 pub mod resolve;
 pub mod resolved;
 pub mod state;
+pub mod state_dir;
 #[cfg(test)]
 mod testing;
 pub mod text;

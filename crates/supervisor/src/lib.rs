@@ -26,6 +26,7 @@ mod proxy_server;
 mod pump;
 pub mod recorded;
 pub mod report;
+pub mod request;
 mod run;
 mod screen;
 mod services;

@@ -35,6 +35,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nono_policy::environment::ReplacedKey;
 use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
 
 pub use command::CommandError;
@@ -43,7 +44,6 @@ pub(crate) use credential::{keyring, value};
 pub use environment::environment;
 pub use helper::{HelperError, serve};
 pub use host_denied::HostDenied;
-pub use placeholder::ReplacedKey;
 pub use process::{NetworkObserver, bind};
 pub use report::NetworkReport;
 pub use services::Service;

@@ -1,7 +1,6 @@
 //! Placeholders for secrets inside the sandbox: the same for a service on this machine each time, since agents ask the
 //! user about an unknown key and remember the answer.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -11,19 +10,6 @@ use ring::hmac;
 
 const KEY: &str = "dummies.key";
 const KEY_BYTES: usize = 32;
-
-/// A key that stays outside, and the placeholder that the command sees instead.
-pub struct ReplacedKey {
-    pub key: String,
-    pub dummy: String,
-}
-
-impl fmt::Debug for ReplacedKey {
-    /// Without the key, which is a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplacedKey").field("dummy", &self.dummy).finish_non_exhaustive()
-    }
-}
 
 /// Placeholder of a service. It cannot be predicted without the state folder.
 pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {

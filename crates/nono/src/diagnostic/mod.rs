@@ -4,6 +4,7 @@
 //! and come first. Then error lines of the command are compared with the policy, and only what the policy really closes
 //! is reported as a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
 
+pub mod agent;
 mod denials;
 mod format;
 mod network;

@@ -44,7 +44,6 @@ use nono_supervisor::urls::UrlOpener;
 use nono_supervisor::{CommandSpec, MemoryMethod, Options};
 
 use crate::rollback::tracking;
-pub use crate::saved::SavedReport;
 use agent_files::AgentFiles;
 pub use asking::Asking;
 pub(crate) use asking::mediate;
@@ -62,6 +61,7 @@ pub use host::{HostError, Surroundings};
 pub use host_streams::{Captured, HostStreams};
 use learning::Watched;
 pub use learning::{Learned, Learning};
+pub use nono_agents::saved::SavedReport;
 pub use notices::{
     ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
 };

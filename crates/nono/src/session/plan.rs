@@ -25,7 +25,7 @@ use super::{
 };
 use crate::rollback::scope;
 use crate::rollback::tracking::{self, RollbackRequest};
-use crate::state_dir;
+use nono_policy::state_dir;
 use nono_supervisor::program::{self, ProgramError};
 
 /// Time in milliseconds that processes left by the command have to end by themselves.

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("nono-sandbox", 2),
     ("nono-proxy", 2),
     ("nono-supervisor", 4),
+    ("nono-agents", 5),
     ("nono-egress", 5),
     ("nono", 6),
     ("nono-cli", 7),

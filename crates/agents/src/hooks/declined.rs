@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use nono_policy::state_dir::{self, StateDirError};
+
 use super::agents::Agent;
-use crate::state_dir::{self, StateDirError};
 
 const FILE: &str = "hooks-declined.json";
 

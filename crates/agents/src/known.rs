@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 
 pub use nono_policy::data::Agent;
 use nono_policy::hosts::HostRule;
+use nono_policy::state_dir::{self, StateDirError};
 use nono_policy::{MergedProfile, PolicyData};
 use nono_sys::hex;
 use nono_sys::{errno, fs};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
-
-use crate::state_dir::{self, StateDirError};
 
 const AGREED: &str = "agreed.json";
 

@@ -1,18 +1,29 @@
 //! Handling of the events that an agent reports.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nono_checkpoint::Origin;
 use nono_checkpoint::manager::RestoreNote;
 use nono_checkpoint::project::leads_to;
 use nono_checkpoint::trigger::{self, Judgement, ToolCall};
+use nono_policy::text::{escape, shown};
 use serde_json::json;
 
 use super::agents::rewind;
 use super::backend::Backend;
-use super::denial::{self, Sandbox};
 use super::{HookEvent, HookPayload, HookReply};
-use crate::diagnostic::{escape, shown};
+
+/// Sandbox around an agent, as the agent is told of it.
+pub trait SandboxAround: fmt::Debug + Send + Sync {
+    /// Message for the beginning of a conversation.
+    fn introduction(&self) -> String;
+
+    /// Explanation of a tool's output and of the path it was given; `None` if the sandbox does not close what the tool
+    /// complains about.
+    fn explain(&self, call: &ToolCall, failed: Option<bool>, output: &str) -> Option<String>;
+}
 
 /// Environment of the hook.
 #[derive(Clone, Debug)]
@@ -27,7 +38,7 @@ pub struct Context {
     /// Take a checkpoint before every tool call, whatever it does.
     pub always: bool,
     /// Sandbox around this process.
-    pub sandbox: Option<Sandbox>,
+    pub sandbox: Option<Arc<dyn SandboxAround>>,
 }
 
 /// Result of handling an event: the reply, and work left for the background.
@@ -64,7 +75,7 @@ pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) 
         }
     }
     if let Some(sandbox) = &context.sandbox {
-        about_the_sandbox(told, sandbox, &mut handled.reply);
+        about_the_sandbox(told, sandbox.as_ref(), &mut handled.reply);
     }
     handled
 }
@@ -211,11 +222,11 @@ fn with_tool(origin: &Origin, call: &ToolCall) -> Origin {
     Origin { tool, ..origin.clone() }
 }
 
-fn about_the_sandbox(told: &HookPayload, sandbox: &Sandbox, reply: &mut HookReply) {
+fn about_the_sandbox(told: &HookPayload, sandbox: &dyn SandboxAround, reply: &mut HookReply) {
     match &told.event {
-        HookEvent::SessionStart => reply.inform(&denial::introduction(sandbox)),
+        HookEvent::SessionStart => reply.inform(&sandbox.introduction()),
         HookEvent::AfterTool { call, failed, output } => {
-            if let Some(text) = denial::explain(call, *failed, output, sandbox) {
+            if let Some(text) = sandbox.explain(call, *failed, output) {
                 reply.inform(&text);
             }
         }

@@ -7,7 +7,6 @@
 pub mod agents;
 pub mod backend;
 pub mod declined;
-pub mod denial;
 pub mod install;
 pub mod json;
 pub mod run;

@@ -48,7 +48,7 @@ pub enum InstallError {
     #[error("{} is damaged: {what}", path.display())]
     Record { path: PathBuf, what: String },
     #[error(transparent)]
-    State(#[from] crate::state_dir::StateDirError),
+    State(#[from] nono_policy::state_dir::StateDirError),
 }
 
 impl InstallError {

@@ -27,7 +27,7 @@ pub fn apply(plan: &InstallPlan) -> Result<Applied, InstallError> {
     if plan.changes.is_empty() {
         return Ok(applied);
     }
-    crate::state_dir::ensure(&plan.state_dir)?;
+    nono_policy::state_dir::ensure(&plan.state_dir)?;
     let lock = plan.state_dir.join("hooks.lock");
     let held = Lock::try_exclusive(&lock).map_err(InstallError::io(&lock))?;
     let _held = held.ok_or(InstallError::Busy { path: lock })?;
@@ -123,7 +123,7 @@ fn stamp() -> String {
 /// Copy the planned content to nono's own folder, under an unused name.
 fn back_up(plan: &InstallPlan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
     let folder = plan.state_dir.join(BACKUPS);
-    crate::state_dir::ensure(&folder)?;
+    nono_policy::state_dir::ensure(&folder)?;
     for attempt in 1..1000 {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".backup-{stamp}"));

@@ -2,11 +2,11 @@
 //! answer about the key is copied to the placeholder, so that the agent does not ask again.
 
 use nono_policy::data::SavedFile;
+use nono_policy::environment::ReplacedKey;
 use serde_json::Value;
 
 use super::merge::KeyChange;
 use super::text;
-use crate::network::ReplacedKey;
 
 /// Changes that add a key's placeholder to each list that contains the key.
 pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]) -> Vec<KeyChange> {

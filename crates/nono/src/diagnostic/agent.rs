@@ -5,14 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_agents::hooks::run::SandboxAround;
 use nono_checkpoint::trigger::ToolCall;
+use nono_policy::text::{quote_all, shown};
 use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
 use nono_supervisor::report::DeniedAttempt;
+use nono_supervisor::request;
 
-use crate::diagnostic::{
-    Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text, quote_all, shown,
-};
-use crate::request;
+use super::{Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text};
 use crate::session::network_word;
 
 /// Sandbox around this process.
@@ -27,6 +27,16 @@ pub struct Sandbox {
     pub typed: Option<Typed>,
     /// Socket of the supervisor, which knows the user's refusals.
     pub socket: Option<PathBuf>,
+}
+
+impl SandboxAround for Sandbox {
+    fn introduction(&self) -> String {
+        introduction(self)
+    }
+
+    fn explain(&self, call: &ToolCall, failed: Option<bool>, output: &str) -> Option<String> {
+        explain(call, failed, output, self)
+    }
 }
 
 const HEADER: &str = "[nono] This was denied by the nono sandbox, not by a mistake of yours. The sandbox is enforced by \

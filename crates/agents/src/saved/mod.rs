@@ -21,13 +21,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use nono_policy::data::{SavedFile, StandIn};
+use nono_policy::environment::ReplacedKey;
 use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind};
 use nono_policy::{HostContext, PolicyData, ResolvedPolicy};
 use nono_sandbox::SessionPaths;
 use nono_sys::fs::make_file;
 use serde::{Deserialize, Serialize};
 
-use crate::network::ReplacedKey;
 use crate::replace_file::{ReplaceError, replace};
 use merge::{ChangeScope, changes, reach};
 use project_changes::KeptDir;
@@ -68,7 +68,7 @@ pub struct SavedReport {
 
 /// Mount copies in place of the settings files, which would otherwise be read-only. Returns the variables that tell agents
 /// where the copies are.
-pub(crate) fn place(
+pub fn place(
     policy: &mut ResolvedPolicy,
     paths: &SessionPaths,
     host: &HostContext,
@@ -135,7 +135,7 @@ fn saved_file(closed: &ClosedPath, host: &HostContext) -> Option<(String, String
 }
 
 /// Save what the command changed in the copies, given the session's folder.
-pub(crate) fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
+pub fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
     let dir = saved_dir(session_dir);
     let index =
         fs::read(dir.join(INDEX)).ok().and_then(|bytes| serde_json::from_slice::<SavedIndex>(&bytes).ok());

@@ -8,11 +8,10 @@ use nono_checkpoint::manager::RestoreNote;
 use nono_checkpoint::supervisor_request::{self, RemoteAction};
 use nono_checkpoint::turns::Turns;
 use nono_checkpoint::{CheckpointError, CheckpointId, CheckpointManager, Ensured, Origin, Skip};
+use nono_history::quota::gaps;
 use nono_supervisor::mediate::NO_HISTORIES;
+use nono_supervisor::request::{self, RequestError, Wait};
 use serde_json::Value;
-
-use crate::request::{self, RequestError, Wait};
-use crate::rollback::quota::gaps;
 
 /// Error message.
 pub type Trouble = String;

@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 
 use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
-pub use nono_supervisor::channel::Wait;
-use nono_supervisor::channel::{
-    ChannelRequest, ChannelResponse, ClientError, LosslessPath, exchange, new_id,
-};
 use nono_sys::errno;
 use nono_sys::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+pub use crate::channel::Wait;
+use crate::channel::{ChannelRequest, ChannelResponse, ClientError, LosslessPath, exchange, new_id};
 
 /// Reasons why there is no usable answer.
 #[derive(Debug, Error)]
