@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nono_snapshot::store::Store;
-use nono_snapshot::{Candidate, freed};
+use nono_snapshot::{Candidate, Cause, Coverage, freed};
 use nono_sys::{fs, time};
 
 use crate::error::HistoryError;
@@ -67,6 +67,15 @@ pub fn is_recent(moment: &str) -> bool {
     let now = time::now_ms() / 1000;
     // A time in the future comes from a wrong clock.
     time::seconds(moment).is_some_and(|then| then <= now && now - then < RECENT)
+}
+
+/// Warning about paths that a snapshot leaves out for lack of space.
+pub fn gaps(coverage: &Coverage) -> Option<String> {
+    let left_out = coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget)?;
+    let names: Vec<String> = left_out.examples.iter().map(|one| one.path.display().to_string()).collect();
+    let more = left_out.entries.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("not protected, the store has no room for it: {}{more}", names.join(", ")))
 }
 
 #[cfg(test)]

@@ -26,41 +26,37 @@
 //! [`snapshot`] is the engine below, which stores the state of folders and restores it.
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the caller passes these in.
 
-pub mod agents;
 pub mod approval;
 pub mod audit;
 pub mod checkpoints;
 mod config_file;
-mod confined_dir;
 pub mod control;
 pub mod diagnostic;
 pub mod directory;
 pub mod exec;
 pub mod file_log;
-mod glob;
-pub mod helper;
-pub mod hooks;
 pub mod interrupt;
 pub mod json;
 pub mod learn;
 pub mod links;
-pub mod network;
 mod own_file;
-pub mod program;
 pub mod project_profile;
-pub mod proxy;
-mod replace_file;
-pub mod request;
 pub mod rollback;
-mod sandbox;
-mod saved;
 pub mod session;
 mod session_ref;
-pub mod state_dir;
 mod streams;
 pub mod undo;
 
+/// Hooks of coding agents, and what an agent is told of the sandbox around it.
+pub mod hooks {
+    pub use nono_agents::hooks::*;
+
+    pub use crate::diagnostic::agent as denial;
+}
+
 pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
+pub use nono_agents::known as agents;
+pub use nono_egress::{helper, network, proxy};
 /// Policy documents: groups of paths and network rules, as other programs write them.
 pub use nono_policy::document;
 pub use nono_policy::hosts::HostRule;
@@ -74,10 +70,11 @@ pub use nono_policy::{
     PolicyNote, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, ProjectEntry,
     ProjectOverlay, QueryResult, ResolvedPolicy, RuleAccess, RunRequest, SandboxState, SetAnswer, SetQuery,
     StateError, Suggestion, Typed, diff as profile_diff, is_within, query_network, query_path, query_path_on,
-    schema as profile_schema, template as profile_template,
+    schema as profile_schema, state_dir, template as profile_template,
 };
 pub use nono_sandbox::{
-    ExecStrategy, Guarantee, Held, Namespaces, Refusal, Support as SandboxSupport, guarantees,
+    ApplyError, ExecStrategy, Guarantee, Held, Namespaces, Refusal, Sandbox, Support as SandboxSupport,
+    guarantees,
 };
 /// Snapshots of folders, comparison, restore: the engine, as a library of its own.
 pub use nono_snapshot as snapshot;
@@ -86,7 +83,6 @@ pub use nono_supervisor::channel::{
 };
 pub use nono_supervisor::report::{DeniedAttempt, MediationReport, Refused};
 pub use nono_supervisor::{
-    Canary, LimitHit, MemoryMethod, is_contained, recorded, report, terminal_lease, urls,
+    Canary, LimitHit, MemoryMethod, is_contained, program, recorded, report, request, terminal_lease, urls,
 };
 pub use nono_sys::wait::{Ended, signal_name};
-pub use sandbox::{ApplyError, Sandbox};

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use thiserror::Error;
 
 use crate::session::{self, Host};
-use crate::state_dir::{self, StateDirError};
+use nono_policy::state_dir::{self, StateDirError};
 
 const FILE: &str = "links.json";
 

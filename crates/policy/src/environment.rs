@@ -6,12 +6,26 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 
 use crate::data::PolicyData;
 use crate::resolved::EnvironmentRules;
 
 /// Prefix of the names that nono sets itself; the caller's values of such names are not passed on.
 pub(crate) const OWN_PREFIX: &str = "NONO_";
+
+/// A key that stays outside, and the placeholder that the command sees instead.
+pub struct ReplacedKey {
+    pub key: String,
+    pub dummy: String,
+}
+
+impl fmt::Debug for ReplacedKey {
+    /// Without the key, which is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplacedKey").field("dummy", &self.dummy).finish_non_exhaustive()
+    }
+}
 
 /// The environment of the command, sorted by name.
 pub fn build(

@@ -1,9 +1,9 @@
-//! Pure policy: capabilities, profiles, groups, resolution and queries.
+//! Pure policy: capabilities, profiles, groups, resolution and queries; globs, and untrusted text made harmless.
 //!
 //! A [`RunRequest`] and the [`Facts`] of the host go in, a [`ResolvedPolicy`] comes out. Nothing here enforces
 //! anything, prints anything or reads the environment: the caller passes what it knows as a [`HostContext`].
-//! The file system is seen only through [`Facts`], and by [`ProfileStore`] and [`CapabilitySet`], whose whole
-//! purpose is to read a given folder or to resolve a given path.
+//! The file system is seen only through [`Facts`], and by [`ProfileStore`], [`CapabilitySet`] and [`state_dir`], whose
+//! whole purpose is to read a given folder, to resolve a given path, or to make nono's own folder.
 
 pub mod access;
 pub mod addresses;
@@ -14,6 +14,7 @@ pub mod environment;
 pub mod error;
 mod expand;
 pub mod facts;
+pub mod glob;
 pub mod hosts;
 pub mod links;
 pub use nono_sys::path_serde;
@@ -23,8 +24,10 @@ pub mod request;
 pub mod resolve;
 pub mod resolved;
 pub mod state;
+pub mod state_dir;
 #[cfg(test)]
 mod testing;
+pub mod text;
 mod within;
 
 pub use access::{AccessMode, CapabilitySource};

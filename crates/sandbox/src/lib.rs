@@ -7,6 +7,7 @@
 
 mod backend;
 mod guarantees;
+mod own_process;
 mod refusal;
 mod strategy;
 
@@ -16,5 +17,6 @@ pub use backend::{
     is_supported, probe_plan, support, try_notify,
 };
 pub use guarantees::{Guarantee, Held, Unanswered, guarantees};
+pub use own_process::{ApplyError, Sandbox};
 pub use refusal::Refusal;
 pub use strategy::ExecStrategy;

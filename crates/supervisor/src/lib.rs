@@ -3,11 +3,14 @@
 //! [`run`] forks through `nono-sys`, hardens the parent, and runs one event loop over a handful of descriptors:
 //! signals, init's notices, the terminal, the scanned output and the timers of the limits. It returns the result as a
 //! value and prints nothing. [`replace`] is the same without a parent. [`Watcher`] reports when a tree changes.
+//! [`program`], [`command_env`] and [`trusted`] check what a command is started with: its file, its variables, and the
+//! files that decide what it may do.
 
 pub mod approval;
 mod canary;
 mod catch_panic;
 pub mod channel;
+pub mod command_env;
 mod error;
 mod escape_boundary;
 #[cfg(test)]
@@ -18,10 +21,12 @@ pub mod mediate;
 mod modes;
 mod options;
 mod pipes;
+pub mod program;
 mod proxy_server;
 mod pump;
 pub mod recorded;
 pub mod report;
+pub mod request;
 mod run;
 mod screen;
 mod services;
@@ -29,6 +34,7 @@ mod stderr_scan;
 mod terminal;
 pub mod terminal_lease;
 mod terminal_lender;
+pub mod trusted;
 pub mod urls;
 mod watcher;
 

@@ -10,13 +10,14 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::panic;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 use nono::checkpoints::{CheckpointManager, Config, Host, settings};
 use nono::hooks::agents;
 use nono::hooks::backend::{Backend, Local, Remote, Trouble};
 use nono::hooks::denial::Sandbox;
-use nono::hooks::run::{self, Context, Handled};
+use nono::hooks::run::{self, Context, Handled, SandboxAround};
 use nono::hooks::{HookEvent, HookPayload, HookReply, slash_command};
 use nono::{SandboxState, state_dir};
 use serde_json::Value;
@@ -139,7 +140,7 @@ pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
 }
 
 /// The sandbox around this process, for events after which the agent is informed about it.
-fn sandbox(told: &HookPayload, agent: &str) -> Option<Sandbox> {
+fn sandbox(told: &HookPayload, agent: &str) -> Option<Arc<dyn SandboxAround>> {
     if !matches!(told.event, HookEvent::SessionStart | HookEvent::AfterTool { .. }) {
         return None;
     }
@@ -147,11 +148,11 @@ fn sandbox(told: &HookPayload, agent: &str) -> Option<Sandbox> {
     let state = SandboxState::from_json(&std::fs::read_to_string(cap_file()?).ok()?).ok()?;
     let known: Result<agents::Agent, _> = agent.parse();
     let command = known.map_or_else(|_| agent.to_owned(), |known| known.program().to_owned());
-    Some(Sandbox {
+    Some(Arc::new(Sandbox {
         policy: state.policy?,
         asks: asks(),
         command,
         typed: state.typed,
         socket: request_socket(),
-    })
+    }))
 }

@@ -19,7 +19,7 @@ struct Agent {
 }
 
 fn agents() -> Vec<Agent> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nono/src/hooks/agents/data");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/src/hooks/agents/data");
     let mut agents: Vec<Agent> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| {

@@ -9,7 +9,7 @@ use nono_audit::{redact, sign};
 use nono_sys::errno;
 use thiserror::Error;
 
-use crate::state_dir::StateDirError;
+use nono_policy::state_dir::StateDirError;
 
 /// Errors of finding, reading and removing logs.
 #[derive(Debug, Error)]

@@ -58,7 +58,7 @@ pub fn redactor(state_dir: &Path) -> Result<Redactor, AuditError> {
 pub(crate) fn redactor_and_notice(state_dir: &Path) -> Result<(Redactor, Option<String>), AuditError> {
     let settings = AuditSettings::load(&state_dir.join("config.toml"))?;
     let dir = dir(state_dir);
-    crate::state_dir::ensure(&dir)?;
+    nono_policy::state_dir::ensure(&dir)?;
     let path = dir.join(REDACTION_KEY);
     let (key, aside) = RedactionKey::load_or_replace(&path)?;
     let notice = aside.map(|aside| {

@@ -5,7 +5,9 @@ use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
 use serde_json::{Value, json};
 
 use super::sockets::socket_meaning;
-use super::text::{attempt_words, because_words, quote_all, shown};
+use nono_policy::text::{quote_all, shown};
+
+use super::text::{attempt_words, because_words};
 use super::{Denial, Findings, HostDenied, Limit, network};
 use crate::session::network_word;
 

@@ -4,6 +4,7 @@
 //! and come first. Then error lines of the command are compared with the policy, and only what the policy really closes
 //! is reported as a denial. [`DiagnosticFormatter`] turns the findings into lines or JSON.
 
+pub mod agent;
 mod denials;
 mod format;
 mod network;
@@ -20,14 +21,16 @@ use nono_supervisor::{About, Complaint, RunOutcome};
 use nono_sys::wait::Ended;
 use serde::Serialize;
 
+pub use crate::network::HostDenied;
 use crate::network::NetworkReport;
 use paths::Candidate;
 
+pub use nono_policy::text::{escape, quote_all, shown};
+
 pub use format::DiagnosticFormatter;
-pub use network::HostDenied;
 pub use probes::is_no_question;
 pub use sockets::socket_meaning;
-pub use text::{attempt_words, because_words, escape, quote_all, shown, words};
+pub use text::{attempt_words, because_words, words};
 
 /// One access that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@ use nono_policy::is_within;
 use nono_supervisor::approval::{Object, Question, Subject};
 use nono_supervisor::report::DeniedAttempt;
 
-use crate::glob::Pattern;
+use nono_policy::glob::Pattern;
 
 /// Path patterns, each with the programs that look for it.
 const PROBES: &[(&str, &str)] = &[

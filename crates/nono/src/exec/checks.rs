@@ -1,26 +1,14 @@
 //! Checks of a request before anything is created, always in the same order.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nono_supervisor::CommandSpec;
-use thiserror::Error;
+use nono_supervisor::{CommandSpec, command_env};
 
 use super::{ExecError, ExecHost, ExecRequest};
-use crate::program::{self, ProgramError};
-
-/// An environment variable that is not passed to a command.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum EnvError {
-    #[error("environment variable {name:?} makes the loader run other code, and is not passed on")]
-    Loader { name: OsString },
-    #[error("environment variable {name:?}: a name must not be empty or contain \"=\"")]
-    Name { name: OsString },
-    #[error("environment variable {name:?} contains a NUL byte")]
-    Nul { name: OsString },
-}
+use nono_supervisor::program::{self, ProgramError};
 
 /// The command as it will be executed, and its working directory.
 pub(super) struct Checked {
@@ -35,7 +23,7 @@ pub(super) fn check(request: &ExecRequest<'_>, host: &ExecHost) -> Result<Checke
     if request.command.iter().any(|argument| has_nul(argument)) {
         return Err(ExecError::Nul);
     }
-    let env = environment(&request.env)?;
+    let env = command_env::sorted(&request.env)?;
     let workdir = cwd.canonicalize().map_err(|source| ExecError::Cwd { path: cwd, source })?;
     Ok(Checked { command: CommandSpec { program, argv: request.command.clone(), env }, workdir })
 }
@@ -63,32 +51,6 @@ fn find(name: &OsStr, host: &ExecHost, cwd: &Path) -> Result<PathBuf, ExecError>
         Err(_) if has_slash => Err(ExecError::NotFound(name.into())),
         Err(_) => Err(ExecError::NotOnPath(name.into())),
     }
-}
-
-/// The variables sorted, one per name.
-pub(crate) fn environment(given: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, EnvError> {
-    let mut env = std::collections::BTreeMap::new();
-    for (name, value) in given {
-        check_variable(name, value)?;
-        env.insert(name.clone(), value.clone());
-    }
-    Ok(env.into_iter().collect())
-}
-
-fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), EnvError> {
-    let bytes = name.as_bytes();
-    let name = || name.to_owned();
-    if has_nul(&name()) || has_nul(value) {
-        return Err(EnvError::Nul { name: name() });
-    }
-    if bytes.is_empty() || bytes.contains(&b'=') {
-        return Err(EnvError::Name { name: name() });
-    }
-    let loads = bytes.starts_with(b"LD_") || bytes.starts_with(b"DYLD_");
-    if loads || matches!(bytes, b"LIBPATH" | b"SHLIB_PATH") {
-        return Err(EnvError::Loader { name: name() });
-    }
-    Ok(())
 }
 
 fn has_nul(text: &OsStr) -> bool {
@@ -145,21 +107,5 @@ mod tests {
             let error = seconds(wrong).unwrap_err().to_string();
             assert!(error.contains("timeout_secs must be non-negative"), "{error}");
         }
-    }
-
-    #[test]
-    fn variables() {
-        let one = |name: &str, value: &str| environment(&[(name.into(), value.into())]);
-        for name in ["LD_PRELOAD", "LD_", "DYLD_INSERT_LIBRARIES", "LIBPATH", "SHLIB_PATH"] {
-            assert_eq!(one(name, ""), Err(EnvError::Loader { name: name.into() }));
-        }
-        for name in ["", "A=B"] {
-            assert_eq!(one(name, ""), Err(EnvError::Name { name: name.into() }));
-        }
-        assert!(matches!(one("A\0", ""), Err(EnvError::Nul { .. })));
-        assert!(matches!(one("A", "\0"), Err(EnvError::Nul { .. })));
-        let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
-        let env = environment(&[pair("B", "1"), pair("A", "2"), pair("B", "3"), pair("OLD_X", "")]).unwrap();
-        assert_eq!(env, [pair("A", "2"), pair("B", "3"), pair("OLD_X", "")]);
     }
 }

@@ -28,8 +28,8 @@ use thiserror::Error;
 
 use crate::streams::{CancelPipe, End};
 use capture::{Capture, Captured};
-pub(crate) use checks::environment;
-pub use checks::{EnvError, seconds};
+pub use checks::seconds;
+pub use nono_supervisor::command_env::EnvError;
 use prepare::PreparedCommand;
 
 /// Exit code of a command that ran into its timeout.

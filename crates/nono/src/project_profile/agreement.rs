@@ -9,7 +9,7 @@ use nono_sys::{fs, time};
 use serde::{Deserialize, Serialize};
 
 use super::ProjectProfileError;
-use crate::state_dir;
+use nono_policy::state_dir;
 
 /// A decision, with the exact content it was made about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

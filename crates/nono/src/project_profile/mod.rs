@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub use agreement::Agreement;
 
-use crate::state_dir::StateDirError;
+use nono_policy::state_dir::StateDirError;
 
 /// Reasons why a project's profile cannot be used. The command is not run then.
 #[derive(Debug, Error)]

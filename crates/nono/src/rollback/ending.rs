@@ -146,7 +146,7 @@ impl Ending {
             taken => taken,
         };
         if let Ok(Some(manifest)) = &taken
-            && let Some(gaps) = quota::gaps(&manifest.coverage)
+            && let Some(gaps) = nono_history::quota::gaps(&manifest.coverage)
         {
             self.warnings.push(format!("in the last snapshot: {gaps}"));
         }

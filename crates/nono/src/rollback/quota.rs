@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nono_history::quota::{self, Victims, victims};
 use nono_snapshot::store::{Owner, Quota, Store};
-use nono_snapshot::{Candidate, CaptureError, Cause, Coverage, Gaps, SnapshotError, SnapshotManager, purge};
+use nono_snapshot::{Candidate, CaptureError, Gaps, SnapshotError, SnapshotManager, purge};
 
 use super::catalogue::Catalogue;
 use super::entry::SessionEntry;
@@ -186,13 +186,4 @@ pub(super) fn prune_by_rule(
         None => number,
     };
     Ok(removed(&pruned.removed, &why))
-}
-
-/// Warning about paths that a snapshot leaves out for lack of space.
-pub(crate) fn gaps(coverage: &Coverage) -> Option<String> {
-    let left_out = coverage.left_out.iter().find(|left_out| left_out.cause == Cause::OverBudget)?;
-    let names: Vec<String> = left_out.examples.iter().map(|one| one.path.display().to_string()).collect();
-    let more = left_out.entries.saturating_sub(names.len() as u64);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("not protected, the store has no room for it: {}{more}", names.join(", ")))
 }

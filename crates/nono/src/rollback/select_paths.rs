@@ -12,7 +12,7 @@ use nono_snapshot::{SnapshotError, SnapshotId, SnapshotManager};
 
 use super::catalogue::RollbackSession;
 use super::error::RollbackError;
-use crate::glob::{self, Pattern};
+use nono_policy::glob::{self, Pattern};
 
 impl RollbackSession {
     /// Resolve files, directories and globs as typed in `cwd` to paths of this session. Globs match the paths of the

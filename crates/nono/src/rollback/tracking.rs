@@ -31,7 +31,7 @@ use super::recorder::Recorder;
 use super::running::SnapshotWork;
 use super::settings::RollbackSettings;
 use super::{folder, interrupted, scope};
-use crate::state_dir;
+use nono_policy::state_dir;
 
 /// Options for tracking a run.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +198,7 @@ impl Tracking {
         let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
         warnings.extend(manager.take_completed().iter().map(ToString::to_string));
         manager.observe(());
-        warnings.extend(quota::gaps(&baseline.coverage));
+        warnings.extend(nono_history::quota::gaps(&baseline.coverage));
         let mut metadata = SessionMetadata::new(&plan.id, plan.command.clone(), manager.roots().to_vec());
         metadata.sequence = catalogue.next_sequence()?;
         metadata.name.clone_from(&plan.name);

@@ -13,7 +13,7 @@ use super::folder::SessionFolder;
 use super::placeholders::{self, Placeholders};
 use super::request::Host;
 use crate::network::Networking;
-use crate::saved::{self, SavedReport};
+use nono_agents::saved::{self, SavedReport};
 
 #[derive(Debug)]
 pub(super) struct AgentFiles {

@@ -29,7 +29,6 @@ use super::checkpoints::Protecting;
 use super::rollback_options::resolved;
 use crate::checkpoints::{self, json as shapes};
 use crate::rollback::patch;
-use crate::rollback::quota::gaps;
 
 /// Handler of checkpoint requests from inside the sandbox.
 pub(super) struct Inside {
@@ -404,7 +403,7 @@ fn said(ensured: &Ensured) -> Value {
             "project": path(project),
             "taken": checkpoint.id,
             "not_covered": checkpoint.left_out,
-            "gaps": gaps(coverage),
+            "gaps": nono_history::quota::gaps(coverage),
         }),
         Ensured::Skipped { project, why } => {
             let (why, id) = match why {

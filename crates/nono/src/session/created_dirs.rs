@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nono_policy::data::{Group, GroupKind};
 use nono_policy::{GrantKind, HostContext, MergedProfile, PolicyData, RunRequest};
 
-use crate::state_dir;
+use nono_policy::state_dir;
 
 /// Directories that were created, outermost first.
 #[derive(Debug, Default)]

@@ -2,13 +2,11 @@
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::{Blueprint, PROXY_PORT, ProxyPlace};
-use nono_supervisor::TakesListener;
 
 use super::audit_log::RunLog;
 use super::error::SessionError;
@@ -74,11 +72,5 @@ impl Connection {
             network.serve_here()?;
         }
         Ok(network)
-    }
-}
-
-impl TakesListener for Network {
-    fn take(&self, listener: OwnedFd) -> Result<(), String> {
-        self.serve(listener).map_err(|error| error.to_string())
     }
 }

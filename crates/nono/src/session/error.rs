@@ -14,9 +14,9 @@ use super::check::CheckError;
 use super::placeholders::HoldError;
 use crate::checkpoints::SettingsError;
 use crate::network::NetworkError;
-use crate::program::ProgramError;
 use crate::rollback::RollbackError;
-use crate::state_dir::StateDirError;
+use nono_policy::state_dir::StateDirError;
+use nono_supervisor::program::ProgramError;
 
 /// Reasons why a command was not run.
 #[derive(Debug, Error)]

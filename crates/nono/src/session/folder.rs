@@ -14,7 +14,7 @@ use nono_policy::{ResolvedPolicy, SandboxState, Typed};
 use nono_sandbox::SessionPaths;
 use nono_sys::{fs, process};
 
-use crate::saved;
+use nono_agents::saved;
 
 /// Number of ids made by this process.
 static MADE: AtomicU32 = AtomicU32::new(0);

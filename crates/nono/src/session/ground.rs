@@ -1,5 +1,6 @@
 //! What a session stands on: its folder, and what this machine supports.
 
+use nono_policy::state_dir;
 use nono_sandbox::{Namespaces, Refusal, Support};
 
 use super::check;
@@ -7,7 +8,6 @@ use super::error::SessionError;
 use super::folder::SessionFolder;
 use super::notices::is_confined;
 use super::request::Host;
-use crate::state_dir;
 
 /// Session folder, machine support and host description.
 pub(super) struct SessionGround {

@@ -41,7 +41,6 @@ use nono_sandbox::{ExecStrategy, Prepared, Support};
 pub use nono_supervisor::RunError;
 use nono_supervisor::{CommandSpec, MemoryMethod, Options};
 
-pub use crate::saved::SavedReport;
 pub use asking::Asking;
 pub(crate) use asking::mediate;
 pub use audit_log::{AuditReport, Auditing, LogError};
@@ -53,6 +52,7 @@ pub use folder::SessionFolder;
 pub use host::{HostError, Surroundings};
 pub use host_streams::{Captured, HostStreams};
 pub use learning::{Learned, Learning};
+pub use nono_agents::saved::SavedReport;
 pub use notices::{
     ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
 };

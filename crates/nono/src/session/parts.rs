@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nono_agents::saved::SavedReport;
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::Prepared;
 use nono_snapshot::ChangedByOthers;
@@ -34,7 +35,6 @@ use crate::rollback::RollbackReport;
 use crate::rollback::ending::Ending;
 use crate::rollback::periodic_snapshots::Watching;
 use crate::rollback::tracking::TrackingPlan;
-use crate::saved::SavedReport;
 
 /// The planned parts.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
 use nono_sandbox::{Blueprint, ExecStrategy, Mediation, PlanError, Prepared, Support, compile};
 use nono_supervisor::channel::SessionInfo;
+use nono_supervisor::program::{self, ProgramError};
 use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
@@ -26,7 +27,6 @@ use super::{
     Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
     created_dirs, placeholders, rollback_options,
 };
-use crate::program::{self, ProgramError};
 use crate::rollback::scope;
 use crate::rollback::tracking::{RollbackRequest, TrackingPlan};
 

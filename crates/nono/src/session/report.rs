@@ -13,7 +13,7 @@ use super::learning::Learned;
 use crate::diagnostic::Findings;
 use crate::network::NetworkReport;
 use crate::rollback::tracking::RollbackReport;
-use crate::saved::SavedReport;
+use nono_agents::saved::SavedReport;
 
 /// Result of a supervised run.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use super::trusted::{self, Secrecy, TrustError};
 use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Scope, Subject, Verdict, Waiting};
-use crate::glob::Pattern;
+use nono_policy::glob::Pattern;
 
 const MAX_BYTES: u64 = 1 << 20;
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{ApprovalRule, Expiry, Globs, PolicyFileError, ProgramGlob, RuleAction, moment};
 use crate::approval::Scope;
-use crate::glob::{self, Pattern};
+use nono_policy::glob::{self, Pattern};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,295 @@
+//! Handling of the events that an agent reports.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nono_checkpoint::Origin;
+use nono_checkpoint::manager::RestoreNote;
+use nono_checkpoint::project::leads_to;
+use nono_checkpoint::trigger::{self, Judgement, ToolCall};
+use nono_policy::text::{escape, shown};
+use serde_json::json;
+
+use super::agents::rewind;
+use super::backend::Backend;
+use super::{HookEvent, HookPayload, HookReply};
+
+/// Sandbox around an agent, as the agent is told of it.
+pub trait SandboxAround: fmt::Debug + Send + Sync {
+    /// Message for the beginning of a conversation.
+    fn introduction(&self) -> String;
+
+    /// Explanation of a tool's output and of the path it was given; `None` if the sandbox does not close what the tool
+    /// complains about.
+    fn explain(&self, call: &ToolCall, failed: Option<bool>, output: &str) -> Option<String>;
+}
+
+/// Environment of the hook.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Directory that the hook runs in, for agents that do not report theirs.
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    /// nono's own folder, if the agent could reach it: inside a sandbox it cannot.
+    pub state_dir: Option<PathBuf>,
+    /// Whether checkpoints are taken at all.
+    pub enabled: bool,
+    /// Take a checkpoint before every tool call, whatever it does.
+    pub always: bool,
+    /// Sandbox around this process.
+    pub sandbox: Option<Arc<dyn SandboxAround>>,
+}
+
+/// Result of handling an event: the reply, and work left for the background.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Handled {
+    pub reply: HookReply,
+    /// Projects of which a checkpoint was taken: their stores can be settled.
+    pub taken: Vec<PathBuf>,
+    /// Something was not protected, perhaps for lack of space, which can be freed.
+    pub short: bool,
+}
+
+pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) -> Handled {
+    let mut handled = Handled::default();
+    let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
+    let judged = match &told.event {
+        HookEvent::BeforeTool { call } => trigger::judge(call, &cwd, &context.home),
+        _ => Judgement::Harmless,
+    };
+    if let (HookEvent::BeforeTool { call }, Judgement::Destructive { targets, .. }) = (&told.event, &judged) {
+        handled.reply.ask = removes_history(call, targets, &cwd, context);
+    }
+    if context.enabled {
+        match &told.event {
+            HookEvent::SessionStart | HookEvent::Prompt { .. } => prompt(told, backend, &mut handled.reply),
+            HookEvent::BeforeTool { call } => {
+                before((call, judged), &told.origin, backend, context, &cwd, &mut handled);
+            }
+            HookEvent::AfterTool { call, .. } => {
+                after(call, &told.origin, backend, context, &cwd, &mut handled);
+            }
+            HookEvent::Stop | HookEvent::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
+            HookEvent::Unknown => {}
+        }
+    }
+    if let Some(sandbox) = &context.sandbox {
+        about_the_sandbox(told, sandbox.as_ref(), &mut handled.reply);
+    }
+    handled
+}
+
+/// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
+fn prompt(told: &HookPayload, backend: &mut dyn Backend, reply: &mut HookReply) {
+    if let HookEvent::Prompt { text } = &told.event {
+        let said = first_words(text);
+        let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
+        if let Err(trouble) = backend.prompt(&origin, text) {
+            reply.tell(&trouble_words(&trouble));
+        }
+    }
+    match backend.notes(&told.origin) {
+        Ok(notes) => {
+            let rewind = told.origin.agent.as_deref().and_then(rewind);
+            for note in &notes {
+                reply.inform(&note_words(note, rewind));
+            }
+        }
+        Err(trouble) => reply.tell(&trouble_words(&trouble)),
+    }
+}
+
+/// Beginning of the prompt, on one line.
+fn first_words(text: &str) -> String {
+    const WORDS: usize = 120;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= WORDS {
+        return line;
+    }
+    line.chars().take(WORDS - 1).chain(['…']).collect()
+}
+
+fn before(
+    (call, judged): (&ToolCall, Judgement),
+    origin: &Origin,
+    backend: &mut dyn Backend,
+    context: &Context,
+    cwd: &Path,
+    handled: &mut Handled,
+) {
+    let origin = with_tool(origin, call);
+    let (targets, reason) = match judged {
+        Judgement::Destructive { targets, reason } => (targets, reason),
+        Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
+        Judgement::Harmless => {
+            // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
+            if matches!(call, ToolCall::Shell { .. })
+                && let Err(trouble) = backend.begins(&origin, command_of(call), &[])
+            {
+                handled.reply.tell(&trouble_words(&trouble));
+            }
+            return;
+        }
+    };
+    let protected = backend.before(&origin, &reason, command_of(call), &targets);
+    handled.taken.clone_from(&protected.taken);
+    handled.short = !protected.unprotected.is_empty();
+    for (path, why) in &protected.unprotected {
+        handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
+    }
+    protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
+}
+
+/// Reason to ask the user about a call first: it removes what it could be undone with. From inside a sandbox that is
+/// impossible, whatever is typed.
+fn removes_history(call: &ToolCall, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
+    let state = context.state_dir.as_ref()?;
+    let state = state.canonicalize().unwrap_or_else(|_| state.clone());
+    let is_own = |target: &PathBuf| leads_to(target).unwrap_or_else(|| target.clone()).starts_with(&state);
+    (targets.iter().any(is_own) || trigger::forgets(call, cwd, &context.home)).then(|| {
+        "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
+            .to_owned()
+    })
+}
+
+/// Handle an unreadable payload: before a tool, take a checkpoint, whatever the tool is about to do.
+pub fn unreadable(
+    agent: &str,
+    event: &str,
+    why: &str,
+    backend: &mut dyn Backend,
+    context: &Context,
+) -> Handled {
+    let mut handled = Handled::default();
+    handled.reply.tell(&format!("nono: the hook's payload cannot be read: {}", escape(why)));
+    let event = event.to_lowercase();
+    if context.enabled && (event.contains("pre") || event.contains("before")) && event.contains("tool") {
+        let origin = Origin { agent: Some(agent.to_owned()), ..Origin::default() };
+        let protected = backend.before(
+            &origin,
+            "before a call that could not be read",
+            None,
+            std::slice::from_ref(&context.cwd),
+        );
+        for (path, why) in &protected.unprotected {
+            handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
+        }
+        handled.taken = protected.taken;
+    }
+    handled
+}
+
+fn after(
+    call: &ToolCall,
+    origin: &Origin,
+    backend: &mut dyn Backend,
+    context: &Context,
+    cwd: &Path,
+    handled: &mut Handled,
+) {
+    let mut targets = match trigger::judge(call, cwd, &context.home) {
+        Judgement::Destructive { targets, .. } => targets,
+        Judgement::Harmless if !context.always => return,
+        Judgement::Harmless => Vec::new(),
+    };
+    // A shell may have written more than could be told from its command line.
+    if !matches!(call, ToolCall::Files { .. }) {
+        targets.push(cwd.to_owned());
+    }
+    if let Err(trouble) = backend.after(&with_tool(origin, call), &targets) {
+        handled.reply.tell(&trouble_words(&trouble));
+    }
+}
+
+/// The agent has finished: calls whose end it never reported (some agents report nothing of a failed call) are over,
+/// and later changes are not the agent's.
+fn over(told: &HookPayload, backend: &mut dyn Backend, cwd: &Path, reply: &mut HookReply) {
+    if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
+        reply.tell(&trouble_words(&trouble));
+    }
+}
+
+fn command_of(call: &ToolCall) -> Option<&str> {
+    match call {
+        ToolCall::Shell { command, .. } => Some(command),
+        _ => None,
+    }
+}
+
+fn with_tool(origin: &Origin, call: &ToolCall) -> Origin {
+    let tool = origin.tool.clone().or_else(|| Some(call.tool().to_owned()).filter(|tool| !tool.is_empty()));
+    Origin { tool, ..origin.clone() }
+}
+
+fn about_the_sandbox(told: &HookPayload, sandbox: &dyn SandboxAround, reply: &mut HookReply) {
+    match &told.event {
+        HookEvent::SessionStart => reply.inform(&sandbox.introduction()),
+        HookEvent::AfterTool { call, failed, output } => {
+            if let Some(text) = sandbox.explain(call, *failed, output) {
+                reply.inform(&text);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn trouble_words(trouble: &str) -> String {
+    format!("nono: checkpoints: {}", escape(trouble))
+}
+
+/// Message for the model that its edits are gone, as text and as JSON.
+fn note_words(note: &RestoreNote, rewind: Option<&str>) -> String {
+    const FILES: usize = 50;
+    const TURNS: usize = 200;
+    let few =
+        |list: &[String], most: usize| list.iter().take(most).map(|text| escape(text)).collect::<Vec<_>>();
+    let files = few(&note.files, FILES);
+    let value = json!({
+        "nono_restore": {
+            "project": shown(&note.project),
+            "checkpoint": note.checkpoint,
+            "turns_undone": few(&note.turns_undone, TURNS),
+            "files": files,
+            "files_total": note.files.len(),
+        }
+    });
+    let what = match (note.came_back, note.alone) {
+        (true, _) => "the restore that you were told of was undone: your edits since then are there again",
+        (false, true) => {
+            "what you did in an earlier turn was taken back, and what you did later stays. Read the files again before \
+             you rely on what they hold"
+        }
+        (false, false) => {
+            "files of this project were put back to an earlier checkpoint: your edits to them since then are gone. \
+             Read them again before you rely on what they hold"
+        }
+    };
+    let rewind = rewind.filter(|_| !note.came_back && !note.alone && !note.turns_undone.is_empty());
+    let rewind =
+        rewind.map(|how| format!(" A person takes this conversation back to the same point by {how}."));
+    format!("[nono] {what}.{}\n{value}", rewind.unwrap_or_default())
+}
+
+impl HookReply {
+    /// Append a text for the model.
+    pub fn inform(&mut self, text: &str) {
+        add(&mut self.context, text);
+    }
+
+    /// Append a text for the user.
+    pub fn tell(&mut self, text: &str) {
+        add(&mut self.message, text);
+    }
+}
+
+fn add(place: &mut Option<String>, text: &str) {
+    let whole = place.get_or_insert_default();
+    if !whole.is_empty() {
+        whole.push('\n');
+    }
+    whole.push_str(text);
+}
+
+#[cfg(test)]
+mod tests;
