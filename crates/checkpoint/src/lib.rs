@@ -12,7 +12,6 @@
 pub mod adopt;
 mod agent_notes;
 pub mod call_log;
-mod clock;
 pub mod config;
 pub mod error;
 mod folder;

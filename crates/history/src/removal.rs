@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nono_snapshot::store::Store;
+use nono_snapshot::{GcReport, SnapshotError};
 use nono_sys::fs;
 
 use crate::error::HistoryError;
@@ -32,4 +34,12 @@ pub fn remove_tree(path: &Path) -> Result<(), HistoryError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(HistoryError::io(path)),
     }
+}
+
+/// Free what nothing references in the store at `dir`, if there is one; `how` is the engine's `gc` or `purge`.
+pub fn collect(dir: &Path, how: fn(&Store) -> Result<GcReport, SnapshotError>) -> Result<(), HistoryError> {
+    if dir.is_dir() {
+        how(&Store::open(dir).map_err(SnapshotError::from)?)?;
+    }
+    Ok(())
 }
