@@ -59,7 +59,7 @@ impl Catalogue {
                 let mut session = self.open(entry)?;
                 let subject = session.cut_off()?;
                 if let Some(done) = session.recover()? {
-                    recorder.restored(subject.event(&Ok(done)));
+                    recorder.restored(subject.event::<RollbackError>(Ok(&done)));
                 }
                 completed.push(format!("completed an interrupted restore of session {id} first"));
             } else if super::restore::left_open(&entry.dir) {

@@ -9,6 +9,7 @@ use super::catalogue::{Catalogue, RollbackSession};
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::restore::{Done, Plan, SessionRestores, left_open};
+use crate::audit::RestoreSubject;
 
 impl RollbackSession {
     /// Plan the undo of a restore. `undo`: id of the restore; None for the last one that was not undone.
@@ -22,7 +23,7 @@ impl RollbackSession {
         self.ready(&SnapshotId::Number(0))?;
         let restore = self.history().to_undo::<()>(undo).map_err(|error| self.said(error))?;
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
-        let subject = self.subject(Some(&restore)).to(target);
+        let subject = RestoreSubject { snapshot: target.to_string(), ..self.subject(Some(&restore)) };
         let whole = restore.paths().is_empty() && restore.target == SnapshotId::Number(0);
         let done = self.recorded(subject, |session| session.undo_now(undo))?;
         Ok(self.tell_projects(done, whole.then_some(true)))
