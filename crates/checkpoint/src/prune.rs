@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nono_history::clock::{Clock, last_sweep};
 use nono_history::lock::Lock;
 use nono_history::quota::disk_bytes;
-use nono_history::removal;
+use nono_history::{has_journal, removal};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
@@ -330,7 +330,7 @@ impl CheckpointManager {
             return Ok(None);
         }
         // An interrupted restore still has to be completed.
-        if losses.whole && !folder.file("restore.journal").exists() {
+        if losses.whole && !has_journal(&folder.dir) {
             let history = History::load(&folder.dir)?;
             if history.checkpoints.len() == losses.checkpoints.len() {
                 remove(&folder)?;

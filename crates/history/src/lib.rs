@@ -27,6 +27,6 @@ pub use error::HistoryError;
 pub use log::{Restore, RestoreHistory, Scope};
 pub use outcome::{Done, Later, Merge, Plan};
 pub use repositories::git_of;
-pub use restore::{Begin, History, JOURNAL, Prepared, Under};
+pub use restore::{Begin, History, Prepared, Under, has_journal};
 pub use selection::{Conflicts, Edit, Labels, OwnerRules, Repositories, SnapshotChoice, refuse_parts};
 pub use undo::Recovered;

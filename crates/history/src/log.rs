@@ -11,12 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::paths;
-use nono_snapshot::session::{RecordedId, SnapshotList, aside};
+use nono_snapshot::session::{RecordedId, SnapshotList};
 use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
+use crate::removal::set_file_aside;
 
 const FILE: &str = "restores.json";
 const FORMAT: u32 = 1;
@@ -112,12 +113,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     pub fn load_or_begin(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => {
-                match std::fs::rename(&path, aside(&path)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(HistoryError::Io { path, source: error });
-                    }
-                    _ => {}
-                }
+                set_file_aside(&path)?;
                 Ok(RestoreHistory::default())
             }
             other => other,

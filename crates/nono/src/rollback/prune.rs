@@ -15,7 +15,7 @@ use nono_history::clock::Clock;
 use nono_history::lock::{self, Lock, Tried};
 use nono_history::quota::{Victims, disk_bytes, victims};
 use nono_history::retention::{Keep, RetentionCandidate, excess};
-use nono_history::{JOURNAL, removal};
+use nono_history::{has_journal, removal};
 use nono_snapshot::store::Store;
 use nono_snapshot::time::seconds;
 use nono_snapshot::{Candidate, GcReport, SnapshotError, gc, purge};
@@ -237,8 +237,7 @@ impl Catalogue {
         let dir = &entry.dir;
         let locks = [Tried::existing(&dir.join("lock"))?, Tried::existing(&dir.join(lock::FILE))?];
         let busy = locks.iter().any(|lock| matches!(lock, Tried::Busy));
-        let cut_off = dir.join(JOURNAL).symlink_metadata().is_ok();
-        if busy || cut_off || is_live(dir) || folder::is_pinned(dir) {
+        if busy || has_journal(dir) || is_live(dir) || folder::is_pinned(dir) {
             return Ok(None);
         }
         Ok(removal::set_aside(dir, &self.sessions_dir(), &entry.id)?)
