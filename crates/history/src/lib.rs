@@ -24,7 +24,7 @@ mod undo;
 
 pub use conflicts::content_at;
 pub use error::HistoryError;
-pub use log::{Restore, RestoreHistory, Scope};
+pub use log::{LastRestore, Restore, RestoreHistory, Scope};
 pub use outcome::{Done, Later, Merge, Plan};
 pub use repositories::git_of;
 pub use restore::{Begin, History, Prepared, Under, has_journal};

@@ -93,6 +93,32 @@ pub struct Pending {
     pub recorded: usize,
 }
 
+/// The last restore of an owner, or of several, that was not undone.
+#[derive(Clone, Debug)]
+pub struct LastRestore<T> {
+    /// Position among all restores of sessions and projects.
+    order: (Option<u64>, u64),
+    /// Something was kept, so that more can be restored.
+    pub kept: bool,
+    /// What was restored.
+    pub point: T,
+}
+
+impl<T> LastRestore<T> {
+    pub fn new<D>(restore: &Restore<D>, point: T) -> LastRestore<T> {
+        LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, point }
+    }
+
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> LastRestore<U> {
+        LastRestore { order: self.order, kept: self.kept, point: to(self.point) }
+    }
+
+    /// The latest of several; the first one if they are equal.
+    pub fn latest(all: impl IntoIterator<Item = LastRestore<T>>) -> Option<LastRestore<T>> {
+        all.into_iter().reduce(|last, one| if one.order > last.order { one } else { last })
+    }
+}
+
 impl<D> Default for RestoreHistory<D> {
     fn default() -> RestoreHistory<D> {
         RestoreHistory { format: FORMAT, restores: Vec::new(), checksum: String::new() }

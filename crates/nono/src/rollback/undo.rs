@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_history::Recovered;
+use nono_history::{LastRestore, Recovered};
 use nono_snapshot::SnapshotId;
 
 use super::catalogue::{Catalogue, RollbackSession};
@@ -120,7 +120,10 @@ impl Catalogue {
     }
 
     /// The last restore of sessions in a directory that was not undone.
-    pub(crate) fn last_restore_in(&self, dir: &Path) -> Result<Option<LastRestore>, RollbackError> {
+    pub(crate) fn last_restore_in(
+        &self,
+        dir: &Path,
+    ) -> Result<Option<LastRestore<SessionEntry>>, RollbackError> {
         last_restore(self.here(dir)?)
     }
 
@@ -139,7 +142,7 @@ impl Catalogue {
     /// Session of the last restore that was not undone.
     pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
         let last = last_restore(self.list()?.0)?;
-        last.map(|last| last.entry).ok_or(RollbackError::NoRestores)
+        last.map(|last| last.point).ok_or(RollbackError::NoRestores)
     }
 
     /// Session of a restore, by the id that undoes it.
@@ -161,25 +164,12 @@ pub struct ToUndo {
     pub again: bool,
 }
 
-/// The last restore of a session that was not undone.
-#[derive(Debug)]
-pub(crate) struct LastRestore {
-    /// Position among all restores of sessions and projects.
-    pub(crate) order: (Option<u64>, u64),
-    pub(crate) entry: SessionEntry,
-    /// Some paths were kept: there is more to restore.
-    pub(crate) kept: bool,
-}
-
-fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore>, RollbackError> {
-    let mut last: Option<LastRestore> = None;
+/// The last restore of these sessions that was not undone.
+fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore<SessionEntry>>, RollbackError> {
+    let mut all = Vec::new();
     for entry in sessions {
         let log = SessionRestores::load(&entry.dir)?;
-        let Some(restore) = log.last_to_undo() else { continue };
-        let order = (restore.sequence, restore.at);
-        if last.as_ref().is_none_or(|last| last.order < order) {
-            last = Some(LastRestore { order, entry, kept: restore.kept });
-        }
+        all.extend(log.last_to_undo().map(|restore| LastRestore::new(restore, entry)));
     }
-    Ok(last)
+    Ok(LastRestore::latest(all))
 }
