@@ -186,3 +186,29 @@ fn create(state_dir: &Path, started: &SessionStarted) -> Result<AuditLog, Record
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_differ_only_in_their_id_and_the_command_that_undoes() {
+        let event = |owner, outcome: Result<&Done, &&str>| {
+            let subject = RestoreSubject { owner, snapshot: "0".to_owned(), paths: Vec::new(), except: 2 };
+            let Restore { session_id, restored, kept, failed, outcome, .. } = subject.event(outcome);
+            (session_id, [restored, kept, failed], outcome)
+        };
+        let done = Done { undo: Some("a.1".to_owned()), interrupted: true, ..Done::default() };
+        let said = "all but 2 paths: restored 0, kept 0, failed 0, interrupted; undo with ";
+        assert_eq!(
+            event(RestoreOwner::Session("a".to_owned()), Ok(&done)),
+            ("a".to_owned(), [0, 0, 1], format!("{said}`nono rollback undo a.1`"))
+        );
+        assert_eq!(
+            event(RestoreOwner::Project, Ok(&done)),
+            ("checkpoints".to_owned(), [0, 0, 1], format!("{said}`nono checkpoints undo`"))
+        );
+        let not = "all but 2 paths: not restored: no room".to_owned();
+        assert_eq!(event(RestoreOwner::Project, Err(&"no room")), ("checkpoints".to_owned(), [0, 0, 1], not));
+    }
+}
