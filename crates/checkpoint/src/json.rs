@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use nono_history::removal::set_file_aside;
 use nono_snapshot::file::{self, Sync};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,18 +27,10 @@ pub(crate) fn load_or_set_aside<T: DeserializeOwned>(
     match load(path) {
         Ok(value) => Ok((value, None)),
         Err(error @ CheckpointError::Damaged { .. }) => {
-            set_aside(path)?;
+            set_file_aside(path)?;
             Ok((None, Some(error)))
         }
         Err(error) => Err(error),
-    }
-}
-
-/// Moves a damaged file aside; does nothing if another process did already.
-pub(crate) fn set_aside(path: &Path) -> Result<(), CheckpointError> {
-    match std::fs::rename(path, nono_snapshot::session::aside(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(CheckpointError::io(path)),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use nono_history::quota::disk_bytes;
 use nono_sys::{fs, time};
 use serde::Deserialize;
 
@@ -11,7 +12,6 @@ use crate::error::CheckpointError;
 use crate::history;
 use crate::manager::CheckpointManager;
 use crate::project;
-use crate::usage::bytes;
 
 const PREFIX: &str = "legacy-";
 /// Folder of the format before projects had folders of their own.
@@ -109,7 +109,7 @@ impl CheckpointManager {
             }
             let changed = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
             let since = moment(&name.to_string_lossy()).or(changed.map(|changed| changed.as_secs()));
-            all.push(Legacy { bytes: bytes(&path)?, since: since.unwrap_or(0), path });
+            all.push(Legacy { bytes: disk_bytes(&path)?, since: since.unwrap_or(0), path });
         }
         all.sort_by(|a, b| (a.since, &a.path).cmp(&(b.since, &b.path)));
         Ok(all)

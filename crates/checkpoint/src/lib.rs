@@ -12,7 +12,6 @@
 pub mod adopt;
 mod agent_notes;
 pub mod call_log;
-mod clock;
 pub mod config;
 pub mod error;
 mod folder;
@@ -45,8 +44,8 @@ pub use error::CheckpointError;
 pub use history::{Checkpoint, CheckpointId, Stats};
 pub use manager::{
     ChangedBy, CheckpointChoice, CheckpointManager, CheckpointTarget, Compared, Completed, Ensured,
-    FileVersion, Host, LastRestore, ProjectOutcome, ProjectPlan, ProjectStatus, Pruned, RestoreNote,
-    Retention, RunGone, Skip, StatusReport, TurnCall, Undoable, WorkedTurn,
+    FileVersion, Host, ProjectOutcome, ProjectPlan, ProjectStatus, Pruned, RestoreNote, Retention, RunGone,
+    Skip, StatusReport, TurnCall, Undoable, WorkedTurn,
 };
 pub use nono_history::Conflicts;
 pub use origin::Origin;

@@ -30,7 +30,7 @@ use crate::unprotected::Unprotected;
 pub use finish_restore::RunGone;
 use observer::Watcher;
 pub use turn::{TurnCall, WorkedTurn};
-pub use undoable::{LastRestore, Undoable};
+pub use undoable::Undoable;
 pub use versions::{ChangedBy, FileVersion};
 
 /// Checkpoints of all projects of one state folder.

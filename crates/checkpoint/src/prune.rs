@@ -8,14 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use nono_history::clock::{Clock, last_sweep};
 use nono_history::lock::Lock;
-use nono_history::removal;
+use nono_history::quota::disk_bytes;
+use nono_history::{has_journal, removal};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
 use nono_sys::{fs, time};
 
-use crate::clock::{Clock, last_sweep};
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::{Checkpoint, CheckpointId, History};
@@ -27,7 +28,6 @@ use crate::project::{Project, projects_dir};
 use crate::quota::{FreeingGoal, choose, going};
 use crate::restores::ProjectRestores;
 use crate::retention::excess;
-use crate::usage::bytes;
 
 /// Lock file in `projects/`, held during a sweep.
 const LOCK: &str = ".sweep";
@@ -275,13 +275,13 @@ impl CheckpointManager {
 
     /// Size that would be left after the planned removals.
     fn left(&self, sweep: &Sweep) -> Result<u64, CheckpointError> {
-        let mut beside = bytes(&projects_dir(self.host()))?;
+        let mut beside = disk_bytes(&projects_dir(self.host()))?;
         let mut gone: BTreeMap<PathBuf, BTreeSet<SnapshotId>> = BTreeMap::new();
         let mut whole: BTreeSet<PathBuf> = sweep.legacy.iter().map(|one| one.path.clone()).collect();
         for losses in &sweep.losses {
             let dir = losses.dir.canonicalize().map_err(CheckpointError::io(&losses.dir))?;
             if losses.whole {
-                beside = beside.saturating_sub(bytes(&dir)?);
+                beside = beside.saturating_sub(disk_bytes(&dir)?);
                 whole.insert(dir);
                 continue;
             }
@@ -330,7 +330,7 @@ impl CheckpointManager {
             return Ok(None);
         }
         // An interrupted restore still has to be completed.
-        if losses.whole && !folder.file("restore.journal").exists() {
+        if losses.whole && !has_journal(&folder.dir) {
             let history = History::load(&folder.dir)?;
             if history.checkpoints.len() == losses.checkpoints.len() {
                 remove(&folder)?;
@@ -356,12 +356,7 @@ impl CheckpointManager {
 
     /// Frees everything unreferenced in the store.
     pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
-        let dir = self.store_dir();
-        if dir.is_dir() {
-            let store = Store::open(&dir).map_err(SnapshotError::from)?;
-            purge(&store)?;
-        }
-        Ok(())
+        Ok(removal::collect(&self.store_dir(), purge)?)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::removal::set_file_aside;
+
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::History;
@@ -56,7 +58,7 @@ impl CheckpointManager {
         }
         // The project cannot be read at all.
         let path = dir.join(PROJECT);
-        if path.exists() { json::set_aside(&path) } else { Ok(()) }
+        if path.exists() { Ok(set_file_aside(&path)?) } else { Ok(()) }
     }
 }
 

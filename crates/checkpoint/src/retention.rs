@@ -7,15 +7,15 @@ use crate::history::{Checkpoint, CheckpointId};
 
 /// Checkpoints to remove, of a history from the oldest to the newest. Named and pinned ones are neither chosen nor
 /// counted; the newest one always stays.
-pub fn excess(checkpoints: &[Checkpoint], max: u32) -> Vec<CheckpointId> {
+pub fn excess<'a>(checkpoints: &'a [Checkpoint], max: u32) -> Vec<CheckpointId> {
     let max = usize::try_from(max).unwrap_or(usize::MAX).max(1);
-    let free: Vec<&Checkpoint> = checkpoints.iter().filter(|one| !one.is_kept()).collect();
-    let entries: Vec<RetentionCandidate<'_>> = free
-        .iter()
-        .map(|one| RetentionCandidate { at: moment(one), run: one.origin.run.as_deref() })
-        .collect();
-    let gone = retention::excess(&entries, max, Keep::Spread);
-    gone.into_iter().filter_map(|place| free.get(place)).map(|one| one.id.clone()).collect()
+    let entry = |one: &'a Checkpoint| RetentionCandidate {
+        at: moment(one),
+        run: one.origin.run.as_deref(),
+        protected: one.is_kept(),
+    };
+    let gone = retention::excess(&checkpoints.iter().map(entry).collect::<Vec<_>>(), max, Keep::Spread);
+    gone.into_iter().filter_map(|place| checkpoints.get(place)).map(|one| one.id.clone()).collect()
 }
 
 /// Time in seconds since 1970; an unreadable one counts as the oldest.

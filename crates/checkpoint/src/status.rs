@@ -1,11 +1,13 @@
 //! Status of all projects, from their list alone: no tree is walked and no size counted.
 
+use nono_history::quota::disk_bytes;
+
 use crate::error::CheckpointError;
 use crate::history::{DAMAGED, History};
 use crate::manager::{CheckpointManager, ProjectStatus, StatusReport};
 use crate::project::Project;
 use crate::unprotected;
-use crate::usage::{Usage, bytes};
+use crate::usage::Usage;
 
 impl CheckpointManager {
     pub(crate) fn usage(&self) -> Usage {
@@ -44,8 +46,8 @@ impl CheckpointManager {
             Some(taken) => (status.store_bytes, status.exact) = (taken.bytes, taken.exact),
             None if status.projects.is_empty() => status.exact = true,
             None => {
-                let projects = bytes(&crate::project::projects_dir(self.host()))?;
-                status.store_bytes = bytes(&self.store_dir())?.saturating_add(projects);
+                let projects = disk_bytes(&crate::project::projects_dir(self.host()))?;
+                status.store_bytes = disk_bytes(&self.store_dir())?.saturating_add(projects);
             }
         }
         Ok(status)

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::quota::disk_bytes;
 use nono_snapshot::store::{Owner, Quota, Store};
 use nono_snapshot::{SnapshotError, shares};
-use nono_sys::fs::disk_bytes;
 
 use crate::error::CheckpointError;
 use crate::host::Host;
@@ -61,7 +61,7 @@ impl Usage {
 
     /// Counts exactly what only checkpoints reference in the store, and their own folders. Waits for no writer.
     pub fn count(&self) -> Result<u64, CheckpointError> {
-        let beside = bytes(&self.projects)?;
+        let beside = disk_bytes(&self.projects)?;
         if !self.store.is_dir() {
             return Ok(beside);
         }
@@ -84,9 +84,4 @@ impl Usage {
             dir.starts_with(&projects) || below.is_some_and(is_legacy)
         }
     }
-}
-
-/// Size of a path, as `du` counts.
-pub(crate) fn bytes(path: &Path) -> Result<u64, CheckpointError> {
-    disk_bytes(path).map_err(|(path, source)| CheckpointError::Io { path, source })
 }

@@ -3,9 +3,10 @@
 //! A history belongs to an owner, a session or a project, and is in the owner's folder: the engine's snapshots, and
 //! [`log`], the list of restores. [`History`] implements restore, conflict rule and undo chain for all owners; where
 //! owners differ, they pass a value: [`OwnerRules`] say which changes are the owner's and how a `.git` is treated, the
-//! details of a [`log::Restore`] are the owner's own. Retention is common, too: [`retention`] by number, [`quota`] by
-//! size, [`removal`] of an owner. Nothing here prints or prompts: a [`Plan`] and a [`Done`] are values.
+//! details of a [`log::Restore`] are the owner's own. Retention is common, too: [`retention`] by number, [`clock`] by
+//! age, [`quota`] by size, [`removal`] of an owner; what is protected is a value of the entry. Nothing here prints or prompts: a [`Plan`] and a [`Done`] are values.
 
+pub mod clock;
 mod conflicts;
 mod error;
 mod git_index;
@@ -23,9 +24,9 @@ mod undo;
 
 pub use conflicts::content_at;
 pub use error::HistoryError;
-pub use log::{Restore, RestoreHistory, Scope};
+pub use log::{LastRestore, Restore, RestoreHistory, Scope};
 pub use outcome::{Done, Later, Merge, Plan};
 pub use repositories::git_of;
-pub use restore::{Begin, History, JOURNAL, Prepared, Under};
+pub use restore::{Begin, History, Prepared, Under, has_journal};
 pub use selection::{Conflicts, Edit, Labels, OwnerRules, Repositories, SnapshotChoice, refuse_parts};
 pub use undo::Recovered;

@@ -11,12 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::paths;
-use nono_snapshot::session::{RecordedId, SnapshotList, aside};
+use nono_snapshot::session::{RecordedId, SnapshotList};
 use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HistoryError;
+use crate::removal::set_file_aside;
 
 const FILE: &str = "restores.json";
 const FORMAT: u32 = 1;
@@ -92,6 +93,32 @@ pub struct Pending {
     pub recorded: usize,
 }
 
+/// The last restore of an owner, or of several, that was not undone.
+#[derive(Clone, Debug)]
+pub struct LastRestore<T> {
+    /// Position among all restores of sessions and projects.
+    order: (Option<u64>, u64),
+    /// Something was kept, so that more can be restored.
+    pub kept: bool,
+    /// What was restored.
+    pub point: T,
+}
+
+impl<T> LastRestore<T> {
+    pub fn new<D>(restore: &Restore<D>, point: T) -> LastRestore<T> {
+        LastRestore { order: (restore.sequence, restore.at), kept: restore.kept, point }
+    }
+
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> LastRestore<U> {
+        LastRestore { order: self.order, kept: self.kept, point: to(self.point) }
+    }
+
+    /// The latest of several; the first one if they are equal.
+    pub fn latest(all: impl IntoIterator<Item = LastRestore<T>>) -> Option<LastRestore<T>> {
+        all.into_iter().reduce(|last, one| if one.order > last.order { one } else { last })
+    }
+}
+
 impl<D> Default for RestoreHistory<D> {
     fn default() -> RestoreHistory<D> {
         RestoreHistory { format: FORMAT, restores: Vec::new(), checksum: String::new() }
@@ -112,12 +139,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     pub fn load_or_begin(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => {
-                match std::fs::rename(&path, aside(&path)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(HistoryError::Io { path, source: error });
-                    }
-                    _ => {}
-                }
+                set_file_aside(&path)?;
                 Ok(RestoreHistory::default())
             }
             other => other,

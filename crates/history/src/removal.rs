@@ -4,6 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nono_snapshot::session::aside;
+use nono_snapshot::store::Store;
+use nono_snapshot::{GcReport, SnapshotError};
 use nono_sys::fs;
 
 use crate::error::HistoryError;
@@ -19,10 +22,18 @@ pub fn is_aside(name: &[u8]) -> bool {
 /// Rename an owner's folder: from here on there is no such owner, and the caller has to remove the returned path. None
 /// if another process took it.
 pub fn set_aside(dir: &Path, owners: &Path, name: &str) -> Result<Option<PathBuf>, HistoryError> {
-    let aside = owners.join(format!("{ASIDE}{name}"));
-    match std::fs::rename(dir, &aside) {
+    let renamed = owners.join(format!("{ASIDE}{name}"));
+    match std::fs::rename(dir, &renamed) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other.map(|()| Some(aside)).map_err(HistoryError::io(dir)),
+        other => other.map(|()| Some(renamed)).map_err(HistoryError::io(dir)),
+    }
+}
+
+/// Rename a damaged file, next to its place; nothing if another process did already.
+pub fn set_file_aside(path: &Path) -> Result<(), HistoryError> {
+    match std::fs::rename(path, aside(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(HistoryError::io(path)),
     }
 }
 
@@ -32,4 +43,12 @@ pub fn remove_tree(path: &Path) -> Result<(), HistoryError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(HistoryError::io(path)),
     }
+}
+
+/// Free what nothing references in the store at `dir`, if there is one; `how` is the engine's `gc` or `purge`.
+pub fn collect(dir: &Path, how: fn(&Store) -> Result<GcReport, SnapshotError>) -> Result<(), HistoryError> {
+    if dir.is_dir() {
+        how(&Store::open(dir).map_err(SnapshotError::from)?)?;
+    }
+    Ok(())
 }

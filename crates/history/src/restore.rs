@@ -17,7 +17,12 @@ use crate::repositories::git_of;
 use crate::selection::{Conflicts, Edit, OwnerRules, Repositories, SnapshotChoice};
 
 /// Journal of the engine in an owner's folder, while a restore is incomplete.
-pub const JOURNAL: &str = "restore.journal";
+const JOURNAL: &str = "restore.journal";
+
+/// Whether a restore of the history in this folder was interrupted, or is in progress.
+pub fn has_journal(dir: &Path) -> bool {
+    dir.join(JOURNAL).symlink_metadata().is_ok()
+}
 
 /// Snapshots of one owner, in its folder.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ impl<'a> History<'a> {
     }
 
     pub(crate) fn has_journal(&self) -> bool {
-        self.dir.join(JOURNAL).symlink_metadata().is_ok()
+        has_journal(self.dir)
     }
 
     /// Plan a restore; nothing is changed.

@@ -7,13 +7,15 @@
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
 
-/// Entry that may be removed: a session or a checkpoint. Pinned and named ones are not among them.
+/// Entry of a history: a session or a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionCandidate<'a> {
     /// Seconds since 1970.
     pub at: u64,
     /// Sandboxed run that requested it.
     pub run: Option<&'a str>,
+    /// Never removed, and not counted: pinned, named or in use.
+    pub protected: bool,
 }
 
 /// Order of removal.
@@ -31,7 +33,7 @@ pub enum Keep {
 pub fn excess(entries: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<usize> {
     let mut kept: Vec<(usize, RetentionCandidate<'_>)> = Vec::new();
     let mut gone = Vec::new();
-    for (place, entry) in entries.iter().enumerate() {
+    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.protected) {
         kept.push((place, *entry));
         if kept.len() > max {
             let goes = match keep {
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
 
     fn entries(times: impl Iterator<Item = u64>) -> Vec<RetentionCandidate<'static>> {
-        times.map(|at| RetentionCandidate { at, run: None }).collect()
+        times.map(|at| RetentionCandidate { at, run: None, protected: false }).collect()
     }
 
     fn left(all: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<u64> {
@@ -94,6 +96,10 @@ mod tests {
         assert_eq!(left(&all, 2, Keep::Newest), [40, 20]);
         assert_eq!(left(&all, 9, Keep::Newest).len(), 4);
         assert!(left(&all, 0, Keep::Newest).is_empty());
+        let all: Vec<_> =
+            all.into_iter().map(|one| RetentionCandidate { protected: one.at == 50, ..one }).collect();
+        assert_eq!(left(&all, 2, Keep::Newest), [50, 40, 20]);
+        assert_eq!(left(&all, 0, Keep::Newest), [50]);
     }
 
     /// One every ten minutes for a fortnight: the newest ten, six hours before them, four days before those.
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn a_sandbox_displaces_only_its_own() {
         let mut all = entries((0..4).map(|n| n * DAY));
-        all.extend((4..9).map(|n| RetentionCandidate { at: n * DAY, run: Some("run") }));
+        all.extend((4..9).map(|n| RetentionCandidate { at: n * DAY, run: Some("run"), protected: false }));
         assert_eq!(excess(&all, 6, Keep::Spread), [5, 6, 7]);
     }
 }

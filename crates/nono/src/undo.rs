@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::{Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Undoable};
-pub use nono_history::refuse_parts;
+pub use nono_history::{LastRestore, refuse_parts};
 use nono_snapshot::SnapshotId;
 use nono_sys::time::seconds;
 use thiserror::Error;
@@ -49,15 +49,6 @@ pub struct Points {
     pub list: Vec<Point>,
     /// Reason why checkpoints are missing from the list, where there should be some.
     pub problem: Option<CheckpointError>,
-}
-
-/// The last restore in a directory that was not undone.
-#[derive(Clone, Debug)]
-pub struct LastRestore {
-    /// The point that was restored.
-    pub point: Point,
-    /// Something was kept, so that more can be restored.
-    pub kept: bool,
 }
 
 /// Sources of undo points for a directory.
@@ -244,22 +235,15 @@ impl Undoing<'_> {
     }
 
     /// The last restore here that was not undone.
-    pub fn last_restore(&self) -> Result<Option<LastRestore>, UndoError> {
-        let session = self.catalogue.last_restore_in(self.dir)?;
-        let project = self.checkpoints.undoable(self.dir, &[])?;
-        let project = project.and_then(|undoable| Some((undoable.project, undoable.last?)));
-        let is_newer = match (&session, &project) {
-            (Some(session), Some((_, last))) => last.order > session.order,
-            (None, _) => true,
-            (_, None) => false,
-        };
-        if is_newer {
-            return Ok(project.map(|(project, last)| LastRestore {
-                point: Point::Checkpoint { project, checkpoint: Box::new(last.checkpoint), again: false },
-                kept: last.kept,
-            }));
-        }
-        Ok(session.map(|last| LastRestore { point: Point::before(last.entry), kept: last.kept }))
+    pub fn last_restore(&self) -> Result<Option<LastRestore<Point>>, UndoError> {
+        let session = self.catalogue.last_restore_in(self.dir)?.map(|last| last.map(Point::before));
+        let project = self.checkpoints.undoable(self.dir, &[])?.and_then(|undoable| {
+            let Undoable { project, last, .. } = undoable;
+            let point =
+                |checkpoint| Point::Checkpoint { project, checkpoint: Box::new(checkpoint), again: false };
+            Some(last?.map(point))
+        });
+        Ok(LastRestore::latest(session.into_iter().chain(project)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::LastRestore;
 use nono_snapshot::session::{Session, SnapshotList};
 use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 
@@ -25,18 +26,7 @@ pub struct Undoable {
     /// Last one of these, if no work began since.
     pub here: Option<CheckpointId>,
     /// The last restore that was not undone.
-    pub last: Option<LastRestore>,
-}
-
-/// A restore of a project.
-#[derive(Clone, Debug)]
-pub struct LastRestore {
-    /// Position among all restores of sessions and projects.
-    pub order: (Option<u64>, u64),
-    /// Whether something was kept, so that there is more to restore.
-    pub kept: bool,
-    /// Checkpoint that was restored.
-    pub checkpoint: Checkpoint,
+    pub last: Option<LastRestore<Checkpoint>>,
 }
 
 impl CheckpointManager {
@@ -90,10 +80,10 @@ impl CheckpointManager {
         checkpoints.reverse();
         let last = log.last_to_undo().and_then(|restore| {
             let details = restore.details.as_ref()?;
-            let checkpoint = details.checkpoint.clone();
+            let mut last = LastRestore::new(restore, details.checkpoint.clone());
             // Paths kept by the undo of a single turn do not mean that the checkpoint is incomplete.
-            let kept = restore.kept && !details.alone;
-            Some(LastRestore { order: (restore.sequence, restore.at), kept, checkpoint })
+            last.kept &= !details.alone;
+            Some(last)
         });
         let gone_to = restores
             .iter()

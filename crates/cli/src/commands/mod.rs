@@ -23,6 +23,7 @@ mod perform;
 mod profile;
 mod project_profile;
 pub(crate) mod proxy;
+mod removal;
 mod request;
 mod rollback;
 pub(crate) mod rollback_notices;

@@ -36,8 +36,8 @@ pub use cleanup::{Cleaned, Retention};
 pub use error::AuditError;
 pub use filter::Filter;
 pub use moment::moment;
-pub(crate) use restores::RestoreLog;
-pub use restores::{Author, RecordError};
+pub use restores::{Author, RECORDED_AS, RecordError};
+pub(crate) use restores::{RestoreOwner, RestoreSubject, recorded};
 pub use settings::AuditSettings;
 
 /// Audit folder below nono's state folder.

@@ -1,9 +1,11 @@
 //! Audit log of a restore made after a run. The log of the run is sealed by then, so a restore has a log of its own,
 //! with its own seal and line in the ledger: later changes are recorded like those of the session.
 //!
-//! The log begins before anything is changed: a killed restore leaves a beginning without an end.
+//! The log begins before anything is changed: a killed restore leaves a beginning without an end. A log that cannot be
+//! written stops no restore, since what it restores is the user's; the result reports it.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -11,11 +13,15 @@ use nono_audit::event::{AuditEvent, Restore, SessionEnded, SessionStarted};
 use nono_audit::ledger::LedgerError;
 use nono_audit::log::{CreateError, FinishError, Options};
 use nono_audit::{AuditLog, Digest, WriteError};
+use nono_history::Done;
 use nono_sys::time::now_ms;
 use thiserror::Error;
 
 use super::error::AuditError;
 use crate::session::folder::new_id;
+
+/// Value in the log of a restore of a project in place of a session id.
+pub const RECORDED_AS: &str = "checkpoints";
 
 /// Command on whose behalf restores are made.
 #[derive(Clone, Debug)]
@@ -40,17 +46,88 @@ pub enum RecordError {
     Ledger(#[from] LedgerError),
 }
 
+/// Owner of the history that is restored.
+#[derive(Clone, Debug)]
+pub(crate) enum RestoreOwner {
+    /// A session, by its id.
+    Session(String),
+    Project,
+}
+
+impl RestoreOwner {
+    /// One-line summary of a result.
+    pub(crate) fn sentence(&self, done: &Done) -> String {
+        let Done { changes, kept, failed, undo, .. } = done;
+        let text = format!("restored {}, kept {}, failed {}", changes.len(), kept.len(), failed.len());
+        let text = if done.interrupted { text + ", interrupted" } else { text };
+        match (undo, self) {
+            (None, _) => text,
+            (Some(undo), RestoreOwner::Session(_)) => {
+                format!("{text}; undo with `nono rollback undo {undo}`")
+            }
+            (Some(_), RestoreOwner::Project) => format!("{text}; undo with `nono checkpoints undo`"),
+        }
+    }
+}
+
+/// Subject of a restore: owner, snapshot and paths.
+#[derive(Clone, Debug)]
+pub(crate) struct RestoreSubject {
+    pub(crate) owner: RestoreOwner,
+    pub(crate) snapshot: String,
+    /// Everything if empty.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Number of paths that were left out of it.
+    pub(crate) except: usize,
+}
+
+impl RestoreSubject {
+    pub(crate) fn event<E: Display>(self, outcome: Result<&Done, &E>) -> Restore {
+        let said = match outcome {
+            Ok(done) => self.owner.sentence(done),
+            Err(error) => format!("not restored: {error}"),
+        };
+        let but = if self.except > 0 { format!("all but {} paths: ", self.except) } else { String::new() };
+        let count = |count: fn(&Done) -> usize| outcome.map_or(0, count) as u64;
+        Restore {
+            time_ms: now_ms(),
+            session_id: match self.owner {
+                RestoreOwner::Session(id) => id,
+                RestoreOwner::Project => RECORDED_AS.to_owned(),
+            },
+            snapshot: self.snapshot,
+            paths: self.paths,
+            restored: count(|done| done.changes.len()),
+            kept: count(|done| done.kept.len()),
+            // A restore that ends in an error, or is interrupted, has failed as a whole.
+            failed: outcome.map_or(1, |done| done.failed.len() as u64 + u64::from(done.interrupted)),
+            outcome: but + &said,
+        }
+    }
+}
+
+/// Run `work` and record it under `author`. Returns its result, and the reason if it is not recorded.
+pub(crate) fn recorded<T, E>(
+    state_dir: &Path,
+    author: &Author,
+    roots: &[PathBuf],
+    work: impl FnOnce() -> Result<T, E>,
+    event: impl FnOnce(&Result<T, E>) -> Restore,
+) -> Result<(T, Option<String>), E> {
+    let log = RestoreLog::begin(state_dir, author, roots);
+    let outcome = work();
+    let written = log.and_then(|log| log.end(event(&outcome)));
+    // After a failure only the failure matters; what it left incomplete is completed, and recorded, later.
+    Ok((outcome?, written.err().map(|error| error.to_string())))
+}
+
 /// A log that has been started.
 #[derive(Debug)]
-pub(crate) struct RestoreLog(AuditLog);
+struct RestoreLog(AuditLog);
 
 impl RestoreLog {
     /// Start the log. `roots`: tracked roots of the session that is restored.
-    pub(crate) fn begin(
-        state_dir: &Path,
-        author: &Author,
-        roots: &[PathBuf],
-    ) -> Result<RestoreLog, RecordError> {
+    fn begin(state_dir: &Path, author: &Author, roots: &[PathBuf]) -> Result<RestoreLog, RecordError> {
         let redactor = super::redactor(state_dir)?;
         let pid = std::process::id();
         let started = SessionStarted {
@@ -74,7 +151,7 @@ impl RestoreLog {
     }
 
     /// Record the result and close the log.
-    pub(crate) fn end(self, restore: Restore) -> Result<(), RecordError> {
+    fn end(self, restore: Restore) -> Result<(), RecordError> {
         let whole = restore.kept == 0 && restore.failed == 0;
         let ended = SessionEnded {
             time_ms: now_ms(),
@@ -107,5 +184,31 @@ fn create(state_dir: &Path, started: &SessionStarted) -> Result<AuditLog, Record
             Err(CreateError::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {}
             result => return Ok(result?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_differ_only_in_their_id_and_the_command_that_undoes() {
+        let event = |owner, outcome: Result<&Done, &&str>| {
+            let subject = RestoreSubject { owner, snapshot: "0".to_owned(), paths: Vec::new(), except: 2 };
+            let Restore { session_id, restored, kept, failed, outcome, .. } = subject.event(outcome);
+            (session_id, [restored, kept, failed], outcome)
+        };
+        let done = Done { undo: Some("a.1".to_owned()), interrupted: true, ..Done::default() };
+        let said = "all but 2 paths: restored 0, kept 0, failed 0, interrupted; undo with ";
+        assert_eq!(
+            event(RestoreOwner::Session("a".to_owned()), Ok(&done)),
+            ("a".to_owned(), [0, 0, 1], format!("{said}`nono rollback undo a.1`"))
+        );
+        assert_eq!(
+            event(RestoreOwner::Project, Ok(&done)),
+            ("checkpoints".to_owned(), [0, 0, 1], format!("{said}`nono checkpoints undo`"))
+        );
+        let not = "all but 2 paths: not restored: no room".to_owned();
+        assert_eq!(event(RestoreOwner::Project, Err(&"no room")), ("checkpoints".to_owned(), [0, 0, 1], not));
     }
 }

@@ -28,7 +28,7 @@ pub use nono_checkpoint::{
     WorkedTurn, manager, origin, project, supervisor_request, trigger, turns,
 };
 
-pub use audited_restores::{RECORDED_AS, restore, undo, undo_turn};
+pub use audited_restores::{restore, undo, undo_turn};
 pub use diff_summary::{Brief, BriefFile, brief};
 pub use differences::{Difference, Differences, changes_of, differences};
 pub use forget::{HoldingEverywhere, PurgedEverywhere, forget, holding};

@@ -90,14 +90,6 @@ pub(crate) fn read_session(dir: &Path, id: Option<&str>) -> Result<SessionEntry,
     })
 }
 
-/// Rename a damaged file, next to its place.
-pub(crate) fn set_aside(path: &Path) -> Result<(), RollbackError> {
-    match std::fs::rename(path, nono_snapshot::session::aside(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(RollbackError::io(path)),
-    }
-}
-
 /// Whether the process ended without ending the session.
 pub(crate) fn was_killed(dir: &Path) -> bool {
     dir.join(LIVE).symlink_metadata().is_ok() && !is_live(dir)

@@ -81,7 +81,7 @@ fn in_the_way(entry: &SessionEntry, path: &Path) -> Option<&'static str> {
     if entry.status == Status::Live {
         return Some("it is running; forget the path again when it has ended");
     }
-    if entry.dir.join(nono_history::JOURNAL).symlink_metadata().is_ok() {
+    if nono_history::has_journal(&entry.dir) {
         return Some("a restore of it was interrupted; `nono rollback recover` completes it");
     }
     let whole = entry.metadata.tracked_paths.iter().any(|root| root.starts_with(path));

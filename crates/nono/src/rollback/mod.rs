@@ -5,7 +5,7 @@
 //! changes ([`changes`]), also as text ([`patch`]), restoring them ([`restore`]), verification ([`verify`]).
 //! Nothing here prints or prompts: plans and results are values.
 
-pub(crate) mod audited_restores;
+mod audited_restores;
 pub mod autorun;
 pub mod catalogue;
 pub mod changes;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_history::{JOURNAL, lock};
+use nono_history::{has_journal, lock};
 
 use super::catalogue::{Catalogue, overlap};
 use super::entry::{SessionEntry, Status};
@@ -35,7 +35,7 @@ impl Catalogue {
     /// Refuse if a restore by another session was interrupted on these roots: a snapshot now would capture half of it.
     pub(super) fn refuse_cut_off(&self, roots: &[PathBuf], own: &Path) -> Result<(), RollbackError> {
         let others = self.around(roots)?.into_iter().filter(|(entry, _)| entry.dir != own);
-        let mut cut_off = others.filter(|(entry, _)| entry.dir.join(JOURNAL).symlink_metadata().is_ok());
+        let mut cut_off = others.filter(|(entry, _)| has_journal(&entry.dir));
         match cut_off.next() {
             Some((entry, root)) => Err(RollbackError::Restoring { id: entry.id, root }),
             None => Ok(()),
@@ -55,11 +55,11 @@ impl Catalogue {
             if lock::is_locked(&entry.dir)? {
                 return Err(RollbackError::Restoring { id, root });
             }
-            if entry.dir.join(JOURNAL).symlink_metadata().is_ok() {
+            if has_journal(&entry.dir) {
                 let mut session = self.open(entry)?;
                 let subject = session.cut_off()?;
                 if let Some(done) = session.recover()? {
-                    recorder.restored(subject.event(&Ok(done)));
+                    recorder.restored(subject.event::<RollbackError>(Ok(&done)));
                 }
                 completed.push(format!("completed an interrupted restore of session {id} first"));
             } else if super::restore::left_open(&entry.dir) {

@@ -11,14 +11,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nono_history::clock::Clock;
 use nono_history::lock::{self, Lock, Tried};
 use nono_history::quota::{Victims, disk_bytes, victims};
 use nono_history::retention::{Keep, RetentionCandidate, excess};
-use nono_history::{JOURNAL, removal};
+use nono_history::{has_journal, removal};
 use nono_snapshot::store::Store;
 use nono_snapshot::time::seconds;
 use nono_snapshot::{Candidate, GcReport, SnapshotError, gc, purge};
-use nono_sys::{fs as sys, time};
+use nono_sys::fs as sys;
 
 use super::catalogue::Catalogue;
 use super::entry::{SessionEntry, Status};
@@ -130,9 +131,12 @@ impl Catalogue {
         let project = |entry: &SessionEntry| (entry.project.clone(), entry.is_empty());
         let in_project = self.excess(sessions, retention.max_per_project, ending, project);
         let may_go = sessions.iter().filter(|entry| self.may_go(entry)).cloned();
+        let clock = Clock::asked();
+        let is_older =
+            |entry: &_| retention.older_than.is_some_and(|than| clock.age(moment(entry)) > than.as_secs());
         let (now, mut later): (Vec<_>, Vec<_>) = may_go.partition(|entry| {
             let excess = too_many.contains(&entry.id) || in_project.contains(&entry.id);
-            retention.all || excess || is_older(entry, retention.older_than)
+            retention.all || excess || is_older(entry)
         });
         if retention.max_bytes.is_none() {
             later.clear();
@@ -153,11 +157,15 @@ impl Catalogue {
         for entry in sessions {
             let (counts, group) = groups.entry(together(entry)).or_default();
             *counts |= ending == Some(entry.id.as_str());
-            group.extend(self.may_go(entry).then_some(entry));
+            group.push(entry);
         }
         let too_many = |(counts, group): (bool, Vec<&SessionEntry>)| {
-            let entries: Vec<RetentionCandidate<'_>> =
-                group.iter().map(|entry| RetentionCandidate { at: moment(entry), run: None }).collect();
+            let entry = |entry: &&SessionEntry| RetentionCandidate {
+                at: moment(entry).unwrap_or(0),
+                run: None,
+                protected: !self.may_go(entry),
+            };
+            let entries: Vec<RetentionCandidate<'_>> = group.iter().map(entry).collect();
             let gone = excess(&entries, max.saturating_sub(usize::from(counts)), Keep::Newest);
             gone.into_iter().filter_map(|place| Some(group.get(place)?.id.clone())).collect::<Vec<_>>()
         };
@@ -229,8 +237,7 @@ impl Catalogue {
         let dir = &entry.dir;
         let locks = [Tried::existing(&dir.join("lock"))?, Tried::existing(&dir.join(lock::FILE))?];
         let busy = locks.iter().any(|lock| matches!(lock, Tried::Busy));
-        let cut_off = dir.join(JOURNAL).symlink_metadata().is_ok();
-        if busy || cut_off || is_live(dir) || folder::is_pinned(dir) {
+        if busy || has_journal(dir) || is_live(dir) || folder::is_pinned(dir) {
             return Ok(None);
         }
         Ok(removal::set_aside(dir, &self.sessions_dir(), &entry.id)?)
@@ -262,11 +269,7 @@ impl Catalogue {
         how: fn(&Store) -> Result<GcReport, SnapshotError>,
         pruned: &mut Pruned,
     ) -> Result<bool, RollbackError> {
-        let dir = self.store_dir();
-        let mut problem = None;
-        if dir.is_dir() {
-            problem = Store::open(&dir).map_err(SnapshotError::from).and_then(|store| how(&store)).err();
-        }
+        let problem = removal::collect(&self.store_dir(), how).err();
         let freed = problem.is_none();
         pruned.problems.extend(problem.map(RollbackError::from));
         pruned.bytes_after = self.usage()?;
@@ -337,15 +340,9 @@ fn holds_only(dir: &Path, known: &[&str]) -> bool {
     }
 }
 
-/// End (or start) of a session, in seconds since 1970; 0 if it cannot be parsed.
-fn moment(entry: &SessionEntry) -> u64 {
-    seconds(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started)).unwrap_or(0)
-}
-
-fn is_older(entry: &SessionEntry, than: Option<Duration>) -> bool {
-    // An unparsable time is no reason to remove anything.
-    let (Some(than), 1..) = (than, moment(entry)) else { return false };
-    (time::now_ms() / 1000).saturating_sub(moment(entry)) > than.as_secs()
+/// End (or start) of a session, in seconds since 1970.
+fn moment(entry: &SessionEntry) -> Option<u64> {
+    seconds(entry.metadata.ended.as_deref().unwrap_or(&entry.metadata.started))
 }
 
 /// Path of a session's folder as the store's records have it.

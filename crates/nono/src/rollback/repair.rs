@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_history::lock::Lock;
+use nono_history::removal::set_file_aside;
 use nono_snapshot::session::Session;
 use nono_snapshot::store::Store;
 use nono_snapshot::{SessionMetadata, SnapshotError, repair};
@@ -74,7 +75,7 @@ fn mend_files(place: &Path, dry_run: bool, files: &mut Vec<PathBuf>) -> Result<(
         let id = place.file_name().unwrap_or_default().to_string_lossy();
         let metadata = folder::made_up(&dir, Some(&id))?;
         if !dry_run {
-            folder::set_aside(&path)?;
+            set_file_aside(&path)?;
             Session::new(&dir).save_metadata(&metadata)?;
         }
         files.push(path);

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_history::Recovered;
+use nono_history::{LastRestore, Recovered};
 use nono_snapshot::SnapshotId;
 
 use super::catalogue::{Catalogue, RollbackSession};
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::restore::{Done, Plan, SessionRestores, left_open};
+use crate::audit::RestoreSubject;
 
 impl RollbackSession {
     /// Plan the undo of a restore. `undo`: id of the restore; None for the last one that was not undone.
@@ -22,7 +23,7 @@ impl RollbackSession {
         self.ready(&SnapshotId::Number(0))?;
         let restore = self.history().to_undo::<()>(undo).map_err(|error| self.said(error))?;
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
-        let subject = self.subject(Some(&restore)).to(target);
+        let subject = RestoreSubject { snapshot: target.to_string(), ..self.subject(Some(&restore)) };
         let whole = restore.paths().is_empty() && restore.target == SnapshotId::Number(0);
         let done = self.recorded(subject, |session| session.undo_now(undo))?;
         Ok(self.tell_projects(done, whole.then_some(true)))
@@ -119,7 +120,10 @@ impl Catalogue {
     }
 
     /// The last restore of sessions in a directory that was not undone.
-    pub(crate) fn last_restore_in(&self, dir: &Path) -> Result<Option<LastRestore>, RollbackError> {
+    pub(crate) fn last_restore_in(
+        &self,
+        dir: &Path,
+    ) -> Result<Option<LastRestore<SessionEntry>>, RollbackError> {
         last_restore(self.here(dir)?)
     }
 
@@ -138,7 +142,7 @@ impl Catalogue {
     /// Session of the last restore that was not undone.
     pub fn last_restored(&self) -> Result<SessionEntry, RollbackError> {
         let last = last_restore(self.list()?.0)?;
-        last.map(|last| last.entry).ok_or(RollbackError::NoRestores)
+        last.map(|last| last.point).ok_or(RollbackError::NoRestores)
     }
 
     /// Session of a restore, by the id that undoes it.
@@ -160,25 +164,12 @@ pub struct ToUndo {
     pub again: bool,
 }
 
-/// The last restore of a session that was not undone.
-#[derive(Debug)]
-pub(crate) struct LastRestore {
-    /// Position among all restores of sessions and projects.
-    pub(crate) order: (Option<u64>, u64),
-    pub(crate) entry: SessionEntry,
-    /// Some paths were kept: there is more to restore.
-    pub(crate) kept: bool,
-}
-
-fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore>, RollbackError> {
-    let mut last: Option<LastRestore> = None;
+/// The last restore of these sessions that was not undone.
+fn last_restore(sessions: Vec<SessionEntry>) -> Result<Option<LastRestore<SessionEntry>>, RollbackError> {
+    let mut all = Vec::new();
     for entry in sessions {
         let log = SessionRestores::load(&entry.dir)?;
-        let Some(restore) = log.last_to_undo() else { continue };
-        let order = (restore.sequence, restore.at);
-        if last.as_ref().is_none_or(|last| last.order < order) {
-            last = Some(LastRestore { order, entry, kept: restore.kept });
-        }
+        all.extend(log.last_to_undo().map(|restore| LastRestore::new(restore, entry)));
     }
-    Ok(last)
+    Ok(LastRestore::latest(all))
 }

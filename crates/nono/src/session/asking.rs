@@ -12,7 +12,7 @@ use nono_supervisor::mediate::{Mediate, Restored, Snapshots};
 use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::urls::UrlOpener;
 
-use crate::rollback::audited_restores::sentence;
+use crate::audit::RestoreOwner;
 use crate::rollback::running::TrackedSession;
 
 /// Settings for approvals at run time.
@@ -96,12 +96,13 @@ impl Snapshots for Running {
 
     fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String> {
         let done = self.0.restore(snapshot, paths).map_err(|error| error.to_string())?;
+        let session = self.0.id();
         Ok(Restored {
-            session: self.0.id(),
             changed: done.changes.len() as u64,
             kept: done.kept.len() as u64,
             failed: done.failed.len() as u64,
-            outcome: sentence(&done),
+            outcome: RestoreOwner::Session(session.clone()).sentence(&done),
+            session,
         })
     }
 }

@@ -118,7 +118,7 @@ fn restore(it: &Restore) -> String {
         several => many(several.len() as u64, "path"),
     };
     let (snapshot, outcome) = (escape(&it.snapshot), escape(&it.outcome));
-    if it.session_id == nono::checkpoints::RECORDED_AS {
+    if it.session_id == nono::audit::RECORDED_AS {
         return format!("{paths} to checkpoint {snapshot}: {outcome}");
     }
     format!("{paths} of {} to snapshot {snapshot}: {outcome}", escape(&it.session_id))

@@ -1,85 +1,28 @@
-//! `nono checkpoints prune`, `clear` and `clear-legacy`: show what would be removed, ask, and remove it.
+//! `nono checkpoints prune`, `clear` and `clear-legacy`.
 
-use nono::checkpoints::{CheckpointError, Legacy, Pruned, Retention, json};
-use nono::diagnostic::escape;
+use nono::checkpoints::{Legacy, Pruned, Retention, json};
+use nono::diagnostic::{escape, shown};
+use serde_json::Value;
 
 use super::{CheckpointContext, text};
-use crate::args::{ClearArgs, ClearLegacyArgs, ConsentArgs, PruneArgs};
-use crate::commands::confirm;
+use crate::args::{ClearArgs, ClearLegacyArgs, PruneArgs};
+use crate::commands::removal::{self, Removal};
 use crate::commands::rollback::some;
-use crate::failure::{Failure, NOT_DONE};
-use crate::message;
+use crate::failure::Failure;
 use crate::units::bytes;
 
 pub(super) fn prune(args: &PruneArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let retention = retention(args, place);
-    remove(args.consent, |dry_run| place.manager.prune(&retention, dry_run))
+    removal::perform(args.consent, |dry_run| Ok(place.manager.prune(&retention, dry_run)?))
 }
 
 pub(super) fn clear(args: &ClearArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let dir = args.path.as_ref().map(|path| place.cwd.join(path));
-    remove(args.consent, |dry_run| place.manager.clear(dir.as_deref(), dry_run))
-}
-
-/// Shows the plan, asks, and removes.
-fn remove(
-    consent: ConsentArgs,
-    sweep: impl Fn(bool) -> Result<Pruned, CheckpointError>,
-) -> Result<u8, Failure> {
-    let asks = confirm::asks(consent, confirm::REMOVE)?;
-    if consent.dry_run || asks {
-        let plan = sweep(true)?;
-        if consent.dry_run {
-            return answer(&plan, true, consent.json);
-        }
-        // "nothing to remove" is printed once, at the end.
-        if !is_empty(&plan) {
-            message::line(&lines(&plan, true).join("\n"));
-            if !message::confirm("Remove them?") {
-                message::line("nothing was removed");
-                return Ok(NOT_DONE);
-            }
-        }
-    }
-    answer(&sweep(false)?, false, consent.json)
+    removal::perform(args.consent, |dry_run| Ok(place.manager.clear(dir.as_deref(), dry_run)?))
 }
 
 pub(super) fn clear_legacy(args: &ClearLegacyArgs, place: &CheckpointContext) -> Result<u8, Failure> {
-    let consent = args.consent;
-    let asks = confirm::asks(consent, confirm::REMOVE)?;
-    if consent.dry_run || asks {
-        let all = place.manager.clear_legacy(true)?;
-        if consent.dry_run || all.is_empty() {
-            return legacy_answer(&all, consent.dry_run, consent.json);
-        }
-        message::line(&legacy_lines(&all, true).join("\n"));
-        if !message::confirm("Remove them?") {
-            message::line("nothing was removed");
-            return Ok(NOT_DONE);
-        }
-    }
-    legacy_answer(&place.manager.clear_legacy(false)?, false, consent.json)
-}
-
-fn legacy_answer(all: &[Legacy], dry_run: bool, as_json: bool) -> Result<u8, Failure> {
-    if as_json {
-        message::answer_json(&json::legacy(all, dry_run))?;
-    } else if dry_run {
-        message::answer(&legacy_lines(all, true).join("\n"))?;
-    } else {
-        message::line(&legacy_lines(all, false).join("\n"));
-    }
-    Ok(0)
-}
-
-fn legacy_lines(all: &[Legacy], before: bool) -> Vec<String> {
-    if all.is_empty() {
-        return vec!["nothing to remove".to_owned()];
-    }
-    let would = if before { "would be removed" } else { "removed" };
-    let mut lines = vec![format!("{} {would}", some(all.len(), "archive"))];
-    lines.extend(all.iter().map(|one| format!("  {}  {}", escape(&one.name()), bytes(one.bytes))));
-    lines
+    removal::perform(args.consent, |dry_run| Ok(place.manager.clear_legacy(dry_run)?))
 }
 
 /// Limits from the flags; configured limits for flags that are not given.
@@ -93,51 +36,64 @@ fn retention(args: &PruneArgs, place: &CheckpointContext) -> Retention {
     }
 }
 
-fn is_empty(pruned: &Pruned) -> bool {
-    pruned.removed.is_empty() && pruned.projects_removed.is_empty() && pruned.legacy.is_empty()
+impl Removal for Vec<Legacy> {
+    const PROBLEM: &'static str = "warning";
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn lines(&self, before: bool) -> Vec<String> {
+        if self.as_slice().is_empty() {
+            return Vec::new();
+        }
+        let would = if before { "would be removed" } else { "removed" };
+        let mut lines = vec![format!("{} {would}", some(self.len(), "archive"))];
+        lines.extend(self.iter().map(|one| format!("  {}  {}", escape(&one.name()), bytes(one.bytes))));
+        lines
+    }
+
+    fn json(&self, dry_run: bool) -> Result<Value, Failure> {
+        Ok(json::legacy(self, dry_run))
+    }
+
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-fn answer(pruned: &Pruned, dry_run: bool, as_json: bool) -> Result<u8, Failure> {
-    if as_json {
-        message::answer_json(&json::pruned(pruned, dry_run))?;
-    } else if dry_run {
-        message::answer(&lines(pruned, true).join("\n"))?;
-    } else {
-        message::line(&lines(pruned, false).join("\n"));
-    }
-    super::say_problems(pruned.problems.iter().map(ToString::to_string));
-    Ok(if pruned.problems.is_empty() { 0 } else { NOT_DONE })
-}
+impl Removal for Pruned {
+    const PROBLEM: &'static str = "warning";
 
-fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    if is_empty(pruned) {
-        lines.push("nothing to remove".to_owned());
-    } else if !(pruned.removed.is_empty() && pruned.projects_removed.is_empty()) {
-        let (would, does) = if before { ("would be removed", "about ") } else { ("removed", "") };
-        let count = pruned.removed.iter().map(|(_, gone)| gone.len()).sum();
-        lines.push(format!(
-            "{} {would}, {does}{} freed, {does}{} left",
-            some(count, "checkpoint"),
-            bytes(pruned.bytes_before.saturating_sub(pruned.bytes_after)),
-            bytes(pruned.bytes_after)
-        ));
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.projects_removed.is_empty() && self.legacy.as_slice().is_empty()
     }
-    lines.extend(text::removed(pruned.removed.iter().map(|(project, gone)| (&**project, &**gone))));
-    lines.extend(
-        pruned
-            .projects_removed
-            .iter()
-            .map(|project| format!("  {}: its whole history", nono::diagnostic::shown(project))),
-    );
-    if !pruned.legacy.is_empty() {
-        lines.extend(legacy_lines(&pruned.legacy, before));
+
+    fn lines(&self, before: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !(self.removed.is_empty() && self.projects_removed.is_empty()) {
+            let count = self.removed.iter().map(|(_, gone)| gone.len()).sum();
+            let what = some(count, "checkpoint");
+            lines.push(removal::freed(&what, self.bytes_before, self.bytes_after, before));
+        }
+        lines.extend(text::removed(self.removed.iter().map(|(project, gone)| (&**project, &**gone))));
+        let whole = self.projects_removed.iter();
+        lines.extend(whole.map(|project| format!("  {}: its whole history", shown(project))));
+        lines.extend(self.legacy.lines(before));
+        if self.over_budget {
+            lines.push(
+                "still over the size limit: what is left is pinned, named, or the newest of its project"
+                    .to_owned(),
+            );
+        }
+        lines
     }
-    if pruned.over_budget {
-        lines.push(
-            "still over the size limit: what is left is pinned, named, or the newest of its project"
-                .to_owned(),
-        );
+
+    fn json(&self, dry_run: bool) -> Result<Value, Failure> {
+        Ok(json::pruned(self, dry_run))
     }
-    lines
+
+    fn problems(&self) -> Vec<String> {
+        self.problems.iter().map(ToString::to_string).collect()
+    }
 }

@@ -10,32 +10,17 @@ use super::SessionContext;
 use super::text::some;
 use crate::age::ago;
 use crate::args::CleanupArgs;
-use crate::commands::confirm;
-use crate::failure::{Failure, NOT_DONE};
-use crate::message;
-use crate::units::bytes;
+use crate::commands::removal::{self, Removal};
+use crate::failure::Failure;
 
 pub(super) fn cleanup(args: &CleanupArgs, place: &SessionContext) -> Result<u8, Failure> {
-    let consent = args.consent;
-    let asks = confirm::asks(consent, confirm::REMOVE)?;
-    let retention = retention(args, place)?;
-    if !place.catalogue.sessions_dir().exists() {
-        return answer(&Pruned::default(), consent.dry_run, consent.json);
-    }
-    if consent.dry_run || asks {
-        let plan = place.catalogue.prune(&retention, true)?;
-        if consent.dry_run {
-            return answer(&plan, true, consent.json);
+    removal::perform(args.consent, |dry_run| {
+        let retention = retention(args, place)?;
+        if !place.catalogue.sessions_dir().exists() {
+            return Ok(Pruned::default());
         }
-        message::line(&lines(&plan, true).join("\n"));
-        if !plan.removed.is_empty() && !message::confirm("Remove them?") {
-            message::line("nothing was removed");
-            return Ok(NOT_DONE);
-        }
-    }
-    // Not interruptible: killed at any moment, it leaves sessions that are whole or gone.
-    let pruned = place.catalogue.prune(&retention, false)?;
-    answer(&pruned, false, consent.json)
+        Ok(place.catalogue.prune(&retention, dry_run)?)
+    })
 }
 
 /// Limits from the flags; configured limits if no flag is given.
@@ -59,52 +44,42 @@ fn retention(args: &CleanupArgs, place: &SessionContext) -> Result<Retention, Fa
     })
 }
 
-fn answer(pruned: &Pruned, dry_run: bool, as_json: bool) -> Result<u8, Failure> {
-    if as_json {
-        message::answer_json(&value(pruned, dry_run)?)?;
-    } else if dry_run {
-        message::answer(&lines(pruned, true).join("\n"))?;
-    } else {
-        message::line(&lines(pruned, false).join("\n"));
-    }
-    for problem in &pruned.problems {
-        message::line(&format!("error: {}", escape(&problem.to_string())));
-    }
-    Ok(if pruned.problems.is_empty() { 0 } else { NOT_DONE })
-}
+impl Removal for Pruned {
+    const PROBLEM: &'static str = "error";
 
-fn lines(pruned: &Pruned, before: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    if pruned.removed.is_empty() {
-        lines.push("nothing to remove".to_owned());
-    } else {
-        let (would, does) = if before { ("would be removed", "about ") } else { ("removed", "") };
-        let freed = pruned.bytes_before.saturating_sub(pruned.bytes_after);
-        lines.push(format!(
-            "{} {would}, {does}{} freed, {does}{} left",
-            some(pruned.removed.len(), "session"),
-            bytes(freed),
-            bytes(pruned.bytes_after)
-        ));
+    fn is_empty(&self) -> bool {
+        self.removed.is_empty()
     }
-    lines.extend(pruned.removed.iter().map(|entry| {
-        let (age, command) = (ago(&entry.metadata.started), quote_all(&entry.metadata.command));
-        format!("  {}  {age}  {command}  {}", escape(&entry.id), shown(&entry.project))
-    }));
-    if pruned.over_budget {
-        lines.push("still over the size limit: what is left is running, pinned or foreign".to_owned());
-    }
-    lines
-}
 
-fn value(pruned: &Pruned, dry_run: bool) -> Result<Value, Failure> {
-    let removed = pruned.removed.iter().map(rollback::json::session).collect::<Result<Vec<_>, _>>()?;
-    Ok(json!({
-        "dry_run": dry_run,
-        "removed": removed,
-        "bytes_before": pruned.bytes_before,
-        "bytes_after": pruned.bytes_after,
-        "over_budget": pruned.over_budget,
-        "problems": pruned.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    }))
+    fn lines(&self, before: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.is_empty() {
+            let what = some(self.removed.len(), "session");
+            lines.push(removal::freed(&what, self.bytes_before, self.bytes_after, before));
+        }
+        lines.extend(self.removed.iter().map(|entry| {
+            let (age, command) = (ago(&entry.metadata.started), quote_all(&entry.metadata.command));
+            format!("  {}  {age}  {command}  {}", escape(&entry.id), shown(&entry.project))
+        }));
+        if self.over_budget {
+            lines.push("still over the size limit: what is left is running, pinned or foreign".to_owned());
+        }
+        lines
+    }
+
+    fn json(&self, dry_run: bool) -> Result<Value, Failure> {
+        let removed = self.removed.iter().map(rollback::json::session).collect::<Result<Vec<_>, _>>()?;
+        Ok(json!({
+            "dry_run": dry_run,
+            "removed": removed,
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "over_budget": self.over_budget,
+            "problems": self.problems(),
+        }))
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.problems.iter().map(ToString::to_string).collect()
+    }
 }
