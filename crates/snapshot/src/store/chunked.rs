@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::Ordering;
 
-use super::ObjectKey;
 use super::chunks::{ChunkList, FilePart, each_chunk};
 use super::error::StoreError;
 use super::files::{failed, pwrite_all, unique};
 use super::hashing::Hashing;
+use super::key::ObjectKey;
 use super::large::LargeName;
+use super::large_source::{LargeSource, source_failed};
 use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
 use super::record::Codec;
 use super::refused;
 use super::spans::SpanPiece;
-use super::staged::{LargeSource, source_failed};
 use super::writer::{Appender, Large, OVERHEAD, PACK, locked};
 use crate::hash::{ContentHash, chunk_hash};
 

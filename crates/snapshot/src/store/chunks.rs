@@ -15,9 +15,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{pread, read_all};
-use super::large::{LargeName, folder_name, name_of, parse_name};
+use super::handle::Store;
+use super::key::{ObjectKey, ObjectKind};
+use super::large_names::{LargeName, folder_name, name_of, parse_name};
 use super::spans::{SpanPiece, span};
-use super::{ObjectKey, ObjectKind, Store};
 
 /// Minimum chunk size. With half a megabyte on average, the list of a large file is as small as one changed chunk.
 const LEAST: usize = 128 << 10;

@@ -15,12 +15,12 @@ use std::path::Path;
 
 use nono_sys::extents::{Extent, extents};
 
-use super::Store;
 use super::error::StoreError;
 use super::files::{failed, file_stat, read_all, size_of};
+use super::handle::Store;
 use super::large::{LargeName, feed, folder_name, is_suspect, name_of};
+use super::large_source::LargeSource;
 use super::spans::{SpanPiece, each_piece_in};
-use super::staged::LargeSource;
 use crate::hash::{CHUNK, ContentHash, ContentHasher, HashKind, Trail};
 
 /// Hash of a clone.

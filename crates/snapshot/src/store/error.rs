@@ -5,7 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::ObjectKey;
+use super::key::ObjectKey;
 
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]

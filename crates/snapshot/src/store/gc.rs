@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::error::{StoreError, StoreProblem};
 use super::files::Fsyncs;
+use super::handle::Store;
+use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, parse_name};
 use super::pack::Pack;
 use super::rewrite::{RewriteOptions, RewriteWatch, remove_packs, rewrite};
-use super::{ObjectKey, ObjectKind, Store};
 
 /// Percentage of live bytes below which a pack is rewritten.
 const WORTH: u64 = 70;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{failed, read_all};
-use super::{Store, put_file};
-
-pub(super) const FILE: &str = "ID";
+use super::format::put_file;
+use super::handle::Store;
+use super::names::ID;
 
 /// Content of the id file.
 enum Id {
@@ -51,15 +51,11 @@ impl Store {
     /// A damaged id, as a problem of the store.
     pub(super) fn check_id(&self) -> Result<Option<StoreProblem>, StoreError> {
         let damaged = matches!(self.read_id()?, Id::Damaged);
-        Ok(damaged.then(|| StoreProblem {
-            file: self.root.path_of(FILE),
-            object: None,
-            what: Damage::Format,
-        }))
+        Ok(damaged.then(|| StoreProblem { file: self.root.path_of(ID), object: None, what: Damage::Format }))
     }
 
     fn read_id(&self) -> Result<Id, StoreError> {
-        let bytes = match read_all(&self.root, FILE) {
+        let bytes = match read_all(&self.root, ID) {
             Ok((bytes, _)) => bytes,
             Err(error) if error.is_not_found() => return Ok(Id::Missing),
             Err(error) if error.is_foreign() => return Ok(Id::Damaged),
@@ -74,7 +70,7 @@ impl Store {
 
     fn put_id(&self) -> Result<(), StoreError> {
         let id = nono_sys::random::id::<16>().map_err(failed("read", Path::new("/dev/urandom")))?;
-        put_file(&self.root, FILE, text(&id).as_bytes())
+        put_file(&self.root, ID, text(&id).as_bytes())
     }
 }
 

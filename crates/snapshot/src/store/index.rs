@@ -6,8 +6,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::key::{ObjectKey, ObjectKind};
 use super::record::{Codec, Head};
-use super::{ObjectKey, ObjectKind};
 
 const MAGIC: [u8; 16] = *b"nono index v1\r\n\0";
 const START: usize = 56;

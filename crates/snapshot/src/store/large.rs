@@ -17,12 +17,13 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::chunks::{ChunkList, FilePart};
 use super::error::{Damage, StoreError};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
+use super::handle::Store;
+use super::key::{ObjectKey, ObjectKind};
 use super::large_names::OBJECTS;
 pub(super) use super::large_names::{LargeName, PACKED, folder_name, name_of, parse_name};
 use super::pack::is_durable;
 use super::record::LEVEL;
 use super::spans::{PIECE, SpanFile, SpanPiece, each_piece, piece_of};
-use super::{ObjectKey, ObjectKind, Store};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};
 

@@ -16,13 +16,13 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 pub(super) use self::account::Account;
 use self::ledger_file::{LedgerFile, Reserved};
 use super::error::StoreError;
 use super::files::{Folder, Lock, allocated};
-use super::{Store, rewrite, writer};
+use super::handle::Store;
+use super::names::{REWRITE_TEMP, WRITER_TEMP};
+pub(super) use super::quota::{Owner, Quota};
 
 const FOLDER: &str = "ledger";
 const BOOKS: &str = "books";
@@ -37,29 +37,6 @@ const STEP_SHARE: u64 = 256;
 const BESIDE: u64 = 64 << 10;
 /// Largest part that is kept from contents.
 const MOST_SPARE: u64 = 64 << 20;
-
-/// Owner of what is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Owner {
-    #[default]
-    Session,
-    Checkpoint,
-    /// Settling and collecting, which replace packs by smaller ones.
-    Maintenance,
-}
-
-/// Limits on the bytes that a store and the folders beside it take on disk; 0 is no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    pub owner: Owner,
-    /// Limit on everything; 0 is the one that the last writer with a limit had.
-    pub total: u64,
-    /// Limit on what checkpoints alone need; for [`Owner::Checkpoint`].
-    pub checkpoints: u64,
-    /// Names of folders in the store's parent folder that count, too.
-    pub beside: Vec<String>,
-}
 
 impl Quota {
     fn limit(total: u64, class: Class) -> u64 {
@@ -295,7 +272,7 @@ impl Store {
 /// Bytes on disk of a writer's temporary files.
 fn temporary(store: &Store, id: &str) -> Result<u64, StoreError> {
     let mut bytes = 0;
-    for prefix in [writer::TEMP, rewrite::TEMP] {
+    for prefix in [WRITER_TEMP, REWRITE_TEMP] {
         let folder = match store.tmp.open_folder(&format!("{prefix}{id}")) {
             Err(error) if error.is_not_found() => continue,
             folder => folder?,

@@ -9,9 +9,13 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
+use super::error::StoreError;
+use super::files::Lock;
 use super::files::{Fsyncs, chmod, failed, sync_file};
+use super::handle::Store;
+use super::key::ObjectKey;
 use super::large::{LargeName, folder_name, name_of};
-use super::{LARGE, LOCK, Lock, NEW, ObjectKey, Store, StoreError};
+use super::names::{LARGE, LOCK, NEW};
 use crate::disk;
 use crate::hash::ContentHash;
 

@@ -17,8 +17,9 @@ use super::files::{
     Folder, Fsyncs, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
 };
 use super::index::{About, ObjectIndex, ObjectLocation, encode};
+use super::key::ObjectKey;
+use super::names::DURABLE;
 use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
-use super::{DURABLE, ObjectKey};
 
 const BUFFER: usize = 1 << 20;
 /// Size from which on payloads are written without copying them into the buffer.

@@ -9,7 +9,7 @@ use std::io::Read as _;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{ObjectKey, ObjectKind};
+use super::key::{ObjectKey, ObjectKind};
 use crate::hash::content_hash;
 use crate::node::tree_id;
 

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::Store;
 use super::error::StoreError;
 use super::files::{allocated, pwrite_all, read_all, size_of, unique};
-use super::staged::LargeSource;
+use super::handle::Store;
+use super::large_source::LargeSource;
+use super::names::REFUSED;
 use super::writer::Appender;
 
-pub(super) const REFUSED: &str = "refused";
 const NOTE: usize = 24;
 /// Maximum number of remembered files; the oldest are forgotten first.
 const MOST: usize = 1024;

@@ -6,7 +6,8 @@ use std::os::fd::AsFd as _;
 
 use rustix::fs::FallocateFlags;
 
-use super::{Store, StoreError};
+use super::error::StoreError;
+use super::handle::Store;
 use crate::disk;
 
 pub(super) const NAME: &str = "reserve";

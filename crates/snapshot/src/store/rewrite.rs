@@ -10,15 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::{StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
+use super::handle::Store;
 use super::index::ObjectLocation;
+use super::key::ObjectKey;
 use super::ledger::{Account, Class};
+use super::names::{LOCK, REWRITE_TEMP};
 use super::pack::{OpenPack, Pack, PackBuilder, index_name, pack_name};
 use super::record::{Codec, Packer, is_content_of, unpack};
+use super::temp::Temp;
 use super::view::Packs;
 use super::writer::OVERHEAD;
-use super::{LOCK, ObjectKey, Store, Temp};
 
-pub(super) const TEMP: &str = "m-";
 /// Number of bytes that a thread takes on at once.
 const SHARE: u64 = 1 << 20;
 
@@ -80,8 +82,8 @@ pub(super) fn rewrite(
 ) -> Result<Rewritten, StoreError> {
     let mut account = if how.whatever_room { None } else { Account::for_maintenance(store)? };
     let temp = match &account {
-        Some(account) => Temp::named(&store.tmp, format!("{TEMP}{}", account.id()))?,
-        None => Temp::make(&store.tmp, TEMP)?,
+        Some(account) => Temp::named(&store.tmp, format!("{REWRITE_TEMP}{}", account.id()))?,
+        None => Temp::make(&store.tmp, REWRITE_TEMP)?,
     };
     let staying = all.without(inputs);
     let work = RewriteWork {

@@ -9,11 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::{StoreError, StoreProblem};
 use super::files::{Folder, Fsyncs, allocated, chmod, file_stat, sync_file, unique};
+use super::format::FORMAT;
+use super::handle::Store;
 use super::large::{LargeName, LargePacker, OpenLarge, PACKED, feed, is_suspect, parse_name};
+use super::names::{DURABLE, KEEP, NEW, REWRITE_TEMP};
 use super::pack::{Pack, is_durable};
-use super::rewrite::{self, RewriteOptions, RewriteWatch, remove_packs, rewrite};
+use super::rewrite::{RewriteOptions, RewriteWatch, remove_packs, rewrite};
+use super::temp::Temp;
 use super::view::Packs;
-use super::{DURABLE, FORMAT, KEEP, NEW, Store, Temp};
 use crate::hash::ContentHasher;
 
 /// Number of bytes rewritten at once: this much space is needed beside the store, and this much work is lost by
@@ -276,7 +279,7 @@ impl Store {
         let work = LargeWork {
             store: self,
             large,
-            temp: Temp::make(&self.tmp, rewrite::TEMP)?,
+            temp: Temp::make(&self.tmp, REWRITE_TEMP)?,
             fsyncs,
             next: AtomicUsize::new(0),
             stop: AtomicBool::new(false),

@@ -11,21 +11,13 @@ use super::clones::{self, Hashed};
 use super::error::StoreError;
 use super::files::{chmod, failed, file_stat, pwrite_all, size_of, unique};
 use super::large::{LargeName, clone};
+use super::large_source::LargeSource;
+use super::names::{KEEP, NEW};
 use super::refused;
+use super::temp::Temp;
 use super::usage::own_bytes;
 use super::writer::{Appender, Large, Put, StoreWriter};
-use super::{KEEP, NEW, Temp};
 use crate::hash::ContentHash;
-
-/// Known properties of a large file before it is read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LargeSource {
-    pub(crate) size: u64,
-    /// Look for holes.
-    pub(crate) sparse: bool,
-    /// Content when it was last captured.
-    pub(crate) before: Option<ContentHash>,
-}
 
 /// A staged large file, which is stored once it is committed. Dropped, it is removed.
 #[derive(Debug)]
@@ -168,13 +160,6 @@ impl<'w> Cloned<'w> {
         let files = || hashes.into_iter().chain([(LargeName::Plain, self.name.clone())]).collect();
         self.kept = self.writer.keep_large(hash, || Large { files: files(), bytes: self.cost })?;
         Ok(self.kept)
-    }
-}
-
-pub(super) fn source_failed(error: std::io::Error) -> StoreError {
-    match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => StoreError::SourceChanged,
-        _ => StoreError::Source(error),
     }
 }
 

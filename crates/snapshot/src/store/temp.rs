@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
+use super::error::StoreError;
 use super::files::{self, Folder};
-use super::{FORMAT, Store, StoreError, id, pack, refused, rewrite, view, writer};
+use super::format::FORMAT;
+use super::handle::Store;
+use super::names::{ID, REFUSED, REWRITE_TEMP, WRITER_TEMP};
+use super::pack::pack_name;
+use super::view::orphans;
 
 impl Store {
     /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller holds the exclusive
@@ -11,18 +16,18 @@ impl Store {
     pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
         let mut removed = 0;
         for name in self.tmp.names()? {
-            if name.starts_with(writer::TEMP) || (maintaining && name.starts_with(rewrite::TEMP)) {
+            if name.starts_with(WRITER_TEMP) || (maintaining && name.starts_with(REWRITE_TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
-            } else if name.starts_with(refused::REFUSED) {
+            } else if name.starts_with(REFUSED) {
                 self.tmp.unlink(&name)?;
             }
         }
-        let is_temp = |name: &&String| [FORMAT, id::FILE].iter().any(|file| is_temp_of(name, file));
+        let is_temp = |name: &&String| [FORMAT, ID].iter().any(|file| is_temp_of(name, file));
         for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
         }
-        for id in view::orphans(&self.packs)? {
-            let name = pack::pack_name(&id);
+        for id in orphans(&self.packs)? {
+            let name = pack_name(&id);
             removed += self.packs.stat(&name)?.map_or(0, |stat| files::allocated(&stat));
             self.packs.unlink(&name)?;
         }

@@ -9,8 +9,9 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use super::format::{VERSION, WITHOUT_CHUNKS, format_text};
 use super::*;
-use crate::hash::{ContentHasher, content_hash};
+use crate::hash::{ContentHash, ContentHasher, content_hash};
 use crate::node::tree_id;
 
 /// A store in a folder of its own.

@@ -7,9 +7,11 @@ use rustix::fs::Stat;
 
 use super::error::StoreError;
 use super::files::{Folder, allocated, failed, file_stat};
+use super::handle::Store;
+use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, parse_name};
+use super::names::KEEP;
 use super::pack::{index_name, pack_name};
-use super::{KEEP, ObjectKey, ObjectKind, Store};
 
 /// Bytes that a file takes besides its data.
 const INODE: u64 = 4096;

@@ -10,12 +10,16 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{Folder, Lock, allocated, is_unique_name, read_all, size_of};
+use super::format::{FORMAT, StoreFormat, read_format};
+use super::handle::Store;
 use super::index::{ObjectIndex, ObjectLocation};
+use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, OpenLarge, feed, folder_name, parse_name};
+use super::names::{LOCK, REWRITE_TEMP, WRITER_TEMP};
 use super::pack::{OpenPack, index_name, pack_name};
 use super::record::PACK_START;
-use super::rewrite::{self, RewriteWatch};
-use super::{FORMAT, LOCK, ObjectKey, ObjectKind, Store, StoreFormat, read_format, view, writer};
+use super::rewrite::RewriteWatch;
+use super::view;
 use crate::hash::{ContentHash, ContentHasher, Trail};
 
 /// Number of bytes below which one thread checks alone.
@@ -88,8 +92,7 @@ impl Store {
     /// Count debris. While another process writes, files that writers may be writing are not counted.
     fn count_debris(&self) -> Result<u64, StoreError> {
         let alone = Lock::take(&self.root, LOCK, true, false)?.is_some();
-        let left =
-            |name: &String| name.starts_with(rewrite::TEMP) || (alone && name.starts_with(writer::TEMP));
+        let left = |name: &String| name.starts_with(REWRITE_TEMP) || (alone && name.starts_with(WRITER_TEMP));
         let temporary = self.tmp.names()?.iter().filter(|name| left(name)).count();
         let orphans = if alone { view::orphans(&self.packs)?.len() } else { 0 };
         Ok((temporary + orphans) as u64)

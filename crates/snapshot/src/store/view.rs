@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::error::StoreError;
 use super::files::{Folder, is_unique_name};
+use super::handle::Store;
 use super::index::ObjectLocation;
+use super::key::ObjectKey;
 use super::pack::{OpenPack, Pack};
-use super::{ObjectKey, Store};
 
 /// Maximum number of packs kept open: descriptors are scarce.
 const OPEN: usize = 64;

@@ -12,16 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
 use super::files::{Lock, unique};
+use super::format::write_format;
+use super::handle::Store;
+use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, folder_name, name_of};
+use super::large_source::LargeSource;
 use super::ledger::{Account, Class, spare};
+use super::names::{LARGE, LOCK, WRITER_TEMP};
 use super::pack::{BuiltPack, PackBuilder};
 use super::record::{Codec, HEAD, Packer};
-use super::staged::{self, LargeSource, LargeStaged};
+use super::staged::{self, LargeStaged};
+use super::temp::Temp;
 use super::view::Packs;
-use super::{LARGE, LOCK, ObjectKey, ObjectKind, Store, Temp};
 use crate::hash::ContentHash;
 
-pub(super) const TEMP: &str = "w-";
 const SHARDS: usize = 64;
 /// Bytes of an object besides its payload: the record's head, and the entry of the index.
 pub(super) const OVERHEAD: u64 = HEAD as u64 + 52;
@@ -107,7 +111,7 @@ impl Store {
             None => self.share_with_writers()?,
         };
         if self.old_format.swap(false, Ordering::SeqCst) {
-            super::write_format(&self.root)?;
+            write_format(&self.root)?;
         }
         self.view.refresh_if_changed(self)?;
         let account = self.quota.as_ref().map(|quota| Account::open(self, quota)).transpose()?;
@@ -206,7 +210,7 @@ impl<'s> StoreWriter<'s> {
             return Ok(Arc::clone(temp));
         }
         let id = self.account.as_ref().map_or_else(unique, |account| account.id().to_owned());
-        let made = Arc::new(Temp::named(&self.store.tmp, format!("{TEMP}{id}"))?);
+        let made = Arc::new(Temp::named(&self.store.tmp, format!("{WRITER_TEMP}{id}"))?);
         *temp = Some(Arc::clone(&made));
         Ok(made)
     }

@@ -1,0 +1,84 @@
+//! The file with the version of the store's format.
+
+use std::os::fd::AsFd as _;
+
+use super::error::StoreError;
+use super::files::{Folder, failed, pwrite_all, read_all, unique};
+
+pub(super) const FORMAT: &str = "FORMAT";
+/// Format line with the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty
+/// ones.
+pub(super) const VERSION: &str = "nono store 2";
+pub(super) const WITHOUT_CHUNKS: &str = "nono store 1";
+
+/// State of the format file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoreFormat {
+    Ours,
+    /// Version 1, which is read like this one.
+    Old,
+    Damaged,
+    Missing,
+}
+
+pub(super) fn read_format(root: &Folder) -> Result<StoreFormat, StoreError> {
+    let bytes = match read_all(root, FORMAT) {
+        Ok((bytes, _)) => bytes,
+        Err(error) if error.is_not_found() => return Ok(StoreFormat::Missing),
+        Err(error) => return Err(error),
+    };
+    if bytes == format_text(VERSION).as_bytes() {
+        return Ok(StoreFormat::Ours);
+    }
+    if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
+        return Ok(StoreFormat::Old);
+    }
+    let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
+        let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
+        (named.starts_with("nono store ") && format_text(named) == text).then_some(())
+    });
+    match other {
+        Some(()) => Err(StoreError::Version { path: root.path_of(FORMAT) }),
+        None => Ok(StoreFormat::Damaged),
+    }
+}
+
+pub(super) fn format_text(version: &str) -> String {
+    format!("{version} {:016x}\n", xxhash_rust::xxh3::xxh3_64(version.as_bytes()))
+}
+
+/// Check the format file. A store of another version is refused. A damaged file is not: packs and indexes have their
+/// own version, and one flipped bit must not make all snapshots unusable; `verify` reports it.
+pub(super) fn check_format(root: &Folder) -> Result<StoreFormat, StoreError> {
+    let found = read_format(root)?;
+    if found == StoreFormat::Missing {
+        write_format(root)?;
+    }
+    Ok(found)
+}
+
+pub(super) fn write_format(root: &Folder) -> Result<(), StoreError> {
+    put_file(root, FORMAT, format_text(VERSION).as_bytes())
+}
+
+/// Put a small file in place atomically.
+pub(super) fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let name = format!("{file}.{}", unique());
+    let temp = root.create(&name)?;
+    let written = pwrite_all(temp.as_fd(), bytes, 0)
+        .map_err(failed("write", &root.path_of(&name)))
+        .and_then(|()| root.rename(&name, root, file));
+    match written {
+        // Another process removed it as debris while the store was made: either that process put the file in place, or
+        // we retry.
+        Err(error) if error.is_not_found() => match root.stat(file)? {
+            Some(_) => Ok(()),
+            None => put_file(root, file, bytes),
+        },
+        Err(error) => {
+            root.unlink(&name)?;
+            Err(error)
+        }
+        Ok(()) => Ok(()),
+    }
+}
