@@ -34,13 +34,14 @@ pub(super) fn perform<R: Removal>(
         if consent.dry_run {
             return answer(&plan, true, consent.json);
         }
-        // "nothing to remove" is printed once, at the end.
-        if !plan.is_empty() {
-            message::line(&text(&plan, true));
-            if !message::confirm("Remove them?") {
-                message::line("nothing was removed");
-                return Ok(NOT_DONE);
-            }
+        // What can be removed only since then was not shown, and is not asked about.
+        if plan.is_empty() {
+            return answer(&plan, false, consent.json);
+        }
+        message::line(&text(&plan, true));
+        if !message::confirm("Remove them?") {
+            message::line("nothing was removed");
+            return Ok(NOT_DONE);
         }
     }
     // Not interruptible: killed at any moment, it leaves entries that are whole or gone.
