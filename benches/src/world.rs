@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The ordinary user, when root measures.
-pub(crate) const UID: u32 = 60127;
+pub(crate) use nono_testkit::user::BENCHES as UID;
 
 pub(crate) struct World {
     dir: tempfile::TempDir,

@@ -28,7 +28,7 @@ def main() -> None:
         diff = manager.diff(project, 1)
         print(diff.patch)
         outcome = manager.restore(project, 1)
-        print(f"went back: {[change.path for change in outcome.done]}")
+        print(f"went back: {[change.path for change in outcome.changes]}")
         assert (project / "app.py").read_text() == "version = 2\n"
 
         manager.undo(project)

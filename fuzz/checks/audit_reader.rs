@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nono_audit::Reader;
-use nono_audit::record::{Chain, write};
+use nono_audit::record_format::{Chain, write};
 
 fn read(bytes: &[u8]) -> u64 {
     let mut reader = Reader::new(PathBuf::from("events.ndjson"), bytes);

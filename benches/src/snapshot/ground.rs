@@ -178,9 +178,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").expect("/proc").uid() == 0
-}
+pub(crate) use nono_testkit::is_root;
 
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 
 pub use nono_policy::data::Agent;
-use nono_policy::hosts::HostRule;
-use nono_policy::state_dir::{self, StateDirError};
+use nono_policy::host_rule::HostRule;
+use nono_policy::state_dir::{self, StateFileError};
 use nono_policy::{MergedProfile, PolicyData};
 use nono_sys::hex;
-use nono_sys::{errno, fs};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
-const AGREED: &str = "agreed.json";
+const AGREED: &str = "agents/agreed.json";
 
 /// All agents that nono knows.
 pub fn all() -> &'static [Agent] {
@@ -30,7 +27,7 @@ pub fn of_program(program: &OsStr) -> Option<&'static Agent> {
 
 /// Address to open for an agent whose service was moved by a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum ServiceAddress {
     Host(HostRule),
     /// A port of this machine.
     Port(u16),
@@ -41,7 +38,7 @@ pub enum Service {
 pub struct AgentLaunch {
     /// The service whose key stays outside the sandbox, and the variable that holds it.
     pub credential: Option<(String, String)>,
-    pub services: Vec<Service>,
+    pub services: Vec<ServiceAddress>,
 }
 
 /// Evaluate the user's environment for an agent.
@@ -51,7 +48,7 @@ pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> AgentLaunch {
         value.and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     };
     let urls = agent.start.base_urls.iter().filter_map(|name| variable(name));
-    let services: Vec<Service> = urls.filter_map(service).collect();
+    let services: Vec<ServiceAddress> = urls.filter_map(service).collect();
     // With another base URL the key belongs to another service.
     let credential = agent.start.credential.as_ref().filter(|_| services.is_empty());
     let credential = credential.filter(|credential| variable(&credential.variable).is_some());
@@ -59,7 +56,7 @@ pub fn start(agent: &Agent, env: &[(OsString, OsString)]) -> AgentLaunch {
     AgentLaunch { credential, services }
 }
 
-fn service(url: &str) -> Option<Service> {
+fn service(url: &str) -> Option<ServiceAddress> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -68,9 +65,9 @@ fn service(url: &str) -> Option<Service> {
         _ => (authority, if scheme == "http" { 80 } else { 443 }),
     };
     if matches!(host, "localhost" | "127.0.0.1" | "[::1]") {
-        return Some(Service::Port(port));
+        return Some(ServiceAddress::Port(port));
     }
-    format!("{host}:{port}").parse().ok().map(Service::Host)
+    format!("{host}:{port}").parse().ok().map(ServiceAddress::Host)
 }
 
 /// The folder of packages that an agent's program was installed with. `None` if the program is self-contained.
@@ -82,15 +79,6 @@ pub fn installation(program: &Path) -> Option<PathBuf> {
     packages.or_else(environment).map(Path::to_owned)
 }
 
-/// Reasons why an agreement could not be saved.
-#[derive(Debug, Error)]
-pub enum AgreeError {
-    #[error(transparent)]
-    State(#[from] StateDirError),
-    #[error("{path}: {}", errno::describe(.source), path = .path.display())]
-    Io { path: PathBuf, source: io::Error },
-}
-
 /// Agreements by agent name: a digest of everything it is granted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Agreed(BTreeMap<String, String>);
@@ -98,13 +86,9 @@ struct Agreed(BTreeMap<String, String>);
 impl Agreed {
     /// Load the agreements; an unreadable file counts as none.
     fn load(state_dir: &Path) -> Agreed {
-        let bytes = std::fs::read(file(state_dir)).unwrap_or_default();
+        let bytes = std::fs::read(state_dir.join(AGREED)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
-}
-
-fn file(state_dir: &Path) -> PathBuf {
-    state_dir.join("agents").join(AGREED)
 }
 
 /// Digest of what an agent is granted; if it changes, the user is asked again.
@@ -122,18 +106,10 @@ pub fn is_agreed(state_dir: &Path, agent: &Agent, terms: &str) -> bool {
 }
 
 /// Save the user's agreement.
-pub fn agree(state_dir: &Path, agent: &Agent, terms: &str) -> Result<(), AgreeError> {
-    state_dir::ensure(state_dir)?;
-    let path = file(state_dir);
-    let failed = |source| AgreeError::Io { path: path.clone(), source };
-    match fs::make_dir(&state_dir.join("agents"), 0o700) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        result => result.map_err(failed)?,
-    }
+pub fn agree(state_dir: &Path, agent: &Agent, terms: &str) -> Result<(), StateFileError> {
     let mut agreed = Agreed::load(state_dir);
     agreed.0.insert(agent.name.clone(), terms.to_owned());
-    let text = serde_json::to_vec_pretty(&agreed).map_err(io::Error::from);
-    text.and_then(|text| fs::write_whole(&path, &text)).map_err(failed)
+    state_dir::save_json(state_dir, AGREED, &agreed)
 }
 
 #[cfg(test)]
@@ -164,13 +140,13 @@ mod tests {
         assert_eq!(with(&[]), AgentLaunch { credential: None, services: vec![] });
         let credential = Some(("anthropic".to_owned(), "ANTHROPIC_API_KEY".to_owned()));
         assert_eq!(with(&[key]), AgentLaunch { credential, services: vec![] });
-        let host = |text: &str| vec![Service::Host(text.parse().unwrap())];
+        let host = |text: &str| vec![ServiceAddress::Host(text.parse().unwrap())];
         for (url, services) in [
             ("https://gate.example.org/x", host("gate.example.org:443")),
             ("http://me:pw@gate.example.org:8080", host("gate.example.org:8080")),
-            ("http://127.0.0.1:8080/v1", vec![Service::Port(8080)]),
-            ("http://[::1]:81", vec![Service::Port(81)]),
-            ("http://localhost", vec![Service::Port(80)]),
+            ("http://127.0.0.1:8080/v1", vec![ServiceAddress::Port(8080)]),
+            ("http://[::1]:81", vec![ServiceAddress::Port(81)]),
+            ("http://localhost", vec![ServiceAddress::Port(80)]),
         ] {
             assert_eq!(
                 with(&[key, ("ANTHROPIC_BASE_URL", url)]),
@@ -192,7 +168,7 @@ mod tests {
         let mut wider = MergedProfile::default();
         wider.network.allow_domain.push("example.org".to_owned());
         assert!(!is_agreed(&state, agent, &terms(agent, &wider)));
-        std::fs::write(file(&state), "{").unwrap();
+        std::fs::write(state.join(AGREED), "{").unwrap();
         assert!(!is_agreed(&state, agent, &now));
     }
 }

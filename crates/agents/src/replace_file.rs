@@ -51,11 +51,11 @@ pub(crate) fn replace_in(
     if old.as_ref().is_some_and(|old| FileType::from_raw_mode(old.st_mode) != FileType::RegularFile) {
         return Err(failed(io::Error::other("it is no longer a regular file")));
     }
-    let mut temp = name.to_os_string();
-    temp.push(format!(".nono-{}", std::process::id()));
+    let temporary = nono_sys::fs::temporary_beside(target, ".nono-").map_err(failed)?;
+    let temp = temporary.file_name().unwrap_or_default();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, &temp, flags, Mode::from_raw_mode(mode))
-        .map_err(|error| ReplaceError::Io { path: target.with_file_name(&temp), source: error.into() })?;
+    let file = openat(folder, temp, flags, Mode::from_raw_mode(mode))
+        .map_err(|error| ReplaceError::Io { path: temporary.clone(), source: error.into() })?;
     let written = fill(File::from(file), bytes, old.as_ref())
         .map_err(|source| {
             if source.kind() == ErrorKind::PermissionDenied && old.is_some() {
@@ -64,10 +64,10 @@ pub(crate) fn replace_in(
                 failed(source)
             }
         })
-        .and_then(|()| renameat(folder, &temp, folder, name).map_err(|error| failed(error.into())));
+        .and_then(|()| renameat(folder, temp, folder, name).map_err(|error| failed(error.into())));
     if written.is_err() {
         // Best effort: the error that matters is the one returned.
-        let _ = unlinkat(folder, &temp, AtFlags::empty());
+        let _ = unlinkat(folder, temp, AtFlags::empty());
     }
     written
 }

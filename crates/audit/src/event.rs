@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nono_sys::launch::NOT_RUN;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -88,7 +89,14 @@ pub struct SessionEnded {
 impl SessionEnded {
     /// End of a session whose supervisor was killed, written by a later command.
     pub fn interrupted(time_ms: u64) -> SessionEnded {
-        SessionEnded { time_ms, exit_code: 125, signal: None, limit: None, stopped: false, interrupted: true }
+        SessionEnded {
+            time_ms,
+            exit_code: i32::from(NOT_RUN),
+            signal: None,
+            limit: None,
+            stopped: false,
+            interrupted: true,
+        }
     }
 }
 

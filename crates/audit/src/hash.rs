@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
+use nono_sys::hex;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
@@ -114,15 +115,9 @@ impl TryFrom<String> for Digest {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Digest, Self::Error> {
-        const WRONG: &str = "a digest is 64 lower-case hexadecimal digits";
-        let mut bytes = [0; 32];
-        if text.len() != 64 || text.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(WRONG);
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| WRONG)?;
-        }
-        Ok(Digest(bytes))
+        let is_lower = text.bytes().all(|byte| !byte.is_ascii_uppercase());
+        let bytes = hex::decode(&text).filter(|_| is_lower).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Digest).ok_or("a digest is 64 lower-case hexadecimal digits")
     }
 }
 

@@ -42,7 +42,7 @@ pub enum LedgerFlaw {
     Shape(serde_json::Error),
     #[error("longer than {MAX_LINE} bytes")]
     TooLong,
-    #[error("its sequence number is {0}")]
+    #[error("unexpected sequence number {0}")]
     Sequence(u64),
     #[error("it does not follow the line before it")]
     Previous,
@@ -55,6 +55,8 @@ pub enum LedgerFlaw {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     pub sequence: u64,
+    /// `null` in the first entry, but never missing.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub prev_chain: Option<Digest>,
     pub session_id: String,
     /// Digest of the session's record; all zeros if a cleanup removed the session.
@@ -75,14 +77,13 @@ struct Hashed<'a> {
 }
 
 impl LedgerEntry {
-    fn next(
-        before: Option<&LedgerEntry>,
+    pub fn new(
+        sequence: u64,
+        prev_chain: Option<Digest>,
         session_id: &str,
         session_digest: Digest,
         completed_at: &str,
     ) -> Result<LedgerEntry, serde_json::Error> {
-        let sequence = before.map_or(0, |entry| entry.sequence.saturating_add(1));
-        let prev_chain = before.map(|entry| entry.chain_hash);
         let hashed = serde_json::to_vec(&Hashed { sequence, session_id, session_digest, completed_at })?;
         let prev = prev_chain.unwrap_or(Digest::ZERO);
         Ok(LedgerEntry {
@@ -96,28 +97,45 @@ impl LedgerEntry {
         })
     }
 
+    fn next(
+        before: Option<&LedgerEntry>,
+        session_id: &str,
+        session_digest: Digest,
+        completed_at: &str,
+    ) -> Result<LedgerEntry, serde_json::Error> {
+        let sequence = before.map_or(0, |entry| entry.sequence.saturating_add(1));
+        let prev_chain = before.map(|entry| entry.chain_hash);
+        LedgerEntry::new(sequence, prev_chain, session_id, session_digest, completed_at)
+    }
+
     fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
         Ok(line)
     }
 
-    /// Parses `line`, with its end, and checks that it is the next entry after `before`.
+    /// Parses `line`, with its end, and checks that it is the next entry after `before`, byte for byte.
     fn read(line: &[u8], before: Option<&LedgerEntry>) -> Result<LedgerEntry, LedgerFlaw> {
         let found: LedgerEntry = serde_json::from_slice(line).map_err(LedgerFlaw::Shape)?;
-        let due = LedgerEntry::next(before, &found.session_id, found.session_digest, &found.completed_at)
-            .map_err(LedgerFlaw::Shape)?;
-        if found.sequence != due.sequence {
-            return Err(LedgerFlaw::Sequence(found.sequence));
-        }
-        if found.prev_chain != due.prev_chain {
-            return Err(LedgerFlaw::Previous);
-        }
-        if found.chain_hash != due.chain_hash {
-            return Err(LedgerFlaw::Chain);
-        }
+        let due = found.due(before)?;
         if due.line().map_err(LedgerFlaw::Shape)? != line {
             return Err(LedgerFlaw::NotExact);
+        }
+        Ok(due)
+    }
+
+    /// The entry that has to follow `before` for this session; an error if this is another one.
+    pub fn due(&self, before: Option<&LedgerEntry>) -> Result<LedgerEntry, LedgerFlaw> {
+        let due = LedgerEntry::next(before, &self.session_id, self.session_digest, &self.completed_at)
+            .map_err(LedgerFlaw::Shape)?;
+        if self.sequence != due.sequence {
+            return Err(LedgerFlaw::Sequence(self.sequence));
+        }
+        if self.prev_chain != due.prev_chain {
+            return Err(LedgerFlaw::Previous);
+        }
+        if self.chain_hash != due.chain_hash {
+            return Err(LedgerFlaw::Chain);
         }
         Ok(due)
     }

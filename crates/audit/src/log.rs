@@ -26,7 +26,7 @@ use crate::reserve::{AHEAD, Reserve};
 use crate::session::{SESSION, SessionError, SessionRecord};
 use crate::sign::SigningKey;
 use crate::summary::Summary;
-use crate::writer::{Keep, Writer};
+use crate::writer::{SpaceToKeep, Writer};
 pub use crate::writer::{WriteError, is_being_written};
 pub use resume::ResumeError;
 
@@ -157,7 +157,7 @@ impl AuditLog {
         let mut state = LogState::new(Writer::create(dir)?);
         let mut first = AuditEvent::SessionStarted(started);
         clip::event(&mut first);
-        state.write(&first, Keep::bytes(LAST_BYTES + AHEAD))?;
+        state.write(&first, SpaceToKeep::bytes(LAST_BYTES + AHEAD))?;
         if let Some(record) = state.summary.opening() {
             record.write(dir)?;
             state.unsynced = unsynced(dir).map_err(|error| failed(dir, error))?;
@@ -302,13 +302,13 @@ impl AuditLog {
         let mut last = AuditEvent::SessionEnded(ended);
         clip::event(&mut last);
         if state.summary.ended().is_none() {
-            state.write(&last, Keep::NOTHING)?;
+            state.write(&last, SpaceToKeep::NOTHING)?;
         }
         let has_seal = state.summary.seal().is_some();
         let sealed = self.options.integrity || self.options.key.is_some() || has_seal;
         if sealed && !has_seal {
             let seal = self.seal(&state, time_ms, tree)?;
-            state.write(&AuditEvent::Seal(seal), Keep::NOTHING)?;
+            state.write(&AuditEvent::Seal(seal), SpaceToKeep::NOTHING)?;
         }
         let durably = sealed || state.settled;
         if durably {
@@ -416,17 +416,17 @@ impl LogState {
     }
 
     /// Space that closing the log will need.
-    fn kept_back(&self) -> Keep {
-        Keep::bytes(LAST_BYTES + self.denials.cost() + self.network.cost())
+    fn kept_back(&self) -> SpaceToKeep {
+        SpaceToKeep::bytes(LAST_BYTES + self.denials.cost() + self.network.cost())
     }
 
-    fn write(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
+    fn write(&mut self, event: &AuditEvent, keep: SpaceToKeep) -> Result<(), WriteError> {
         self.writer.append(event, keep)?;
         self.summary.add(event);
         Ok(())
     }
 
-    fn write_durably(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
+    fn write_durably(&mut self, event: &AuditEvent, keep: SpaceToKeep) -> Result<(), WriteError> {
         self.writer.append_durably(event, keep)?;
         self.summary.add(event);
         Ok(())
@@ -439,7 +439,7 @@ impl LogState {
         place: TallySlot,
     ) -> Result<(), WriteError> {
         let (event, new) = (tally(self).event(place), tally(self).is_new(place));
-        match self.write(&event, Keep { again: new, ..self.kept_back() }) {
+        match self.write(&event, SpaceToKeep { again: new, ..self.kept_back() }) {
             Ok(()) => {
                 let length = self.writer.last_length();
                 tally(self).measured(place, length);
@@ -459,12 +459,12 @@ impl LogState {
     fn tell_rest(&mut self, time_ms: u64) -> Result<(), WriteError> {
         for place in self.denials.pending() {
             let event = self.denials.event(place);
-            self.write(&event, Keep::NOTHING)?;
+            self.write(&event, SpaceToKeep::NOTHING)?;
             self.denials.recorded(place);
         }
         for place in self.network.pending() {
             let event = self.network.event(place);
-            self.write(&event, Keep::NOTHING)?;
+            self.write(&event, SpaceToKeep::NOTHING)?;
             self.network.recorded(place);
         }
         if self.lost == 0 && self.refused == 0 {
@@ -475,6 +475,6 @@ impl LogState {
         let message = format!("{lost} records were lost and {refused} decisions refused: {why}");
         let mut event = AuditEvent::Warning(Warning { time_ms, message });
         clip::event(&mut event);
-        self.write(&event, Keep::NOTHING)
+        self.write(&event, SpaceToKeep::NOTHING)
     }
 }

@@ -8,7 +8,7 @@ use crate::event::{AuditEvent, Seal};
 use crate::hash::Digest;
 use crate::merkle::node;
 use crate::reader::{ReadError, Reader};
-use crate::record::leaf;
+use crate::record_format::leaf;
 use crate::sign::{PublicKey, SignError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

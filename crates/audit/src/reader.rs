@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::event::AuditEvent;
 use crate::hash::ALGORITHM;
 use crate::log::EVENTS;
-use crate::record::{self, Chain, Flaw, MAX_LINE, VerifiedRecord};
+use crate::record_format::{self, Chain, Flaw, MAX_LINE, VerifiedRecord};
 
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -85,7 +85,7 @@ impl<R: BufRead> Reader<R> {
         if self.sealed {
             return Err(bad(Flaw::AfterSeal));
         }
-        let record = record::read(&self.line, &self.chain).map_err(bad)?;
+        let record = record_format::read(&self.line, &self.chain).map_err(bad)?;
         if let AuditEvent::Seal(seal) = &record.event {
             let (count, head, root) = (self.chain.count(), self.chain.head(), self.chain.root());
             let over = (seal.event_count, Some(seal.chain_head), Some(seal.merkle_root));

@@ -20,14 +20,14 @@ const NAME: &str = "reserve";
 
 /// Allocated blocks behind the end of a file.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct AllocatedAhead {
     /// End of the allocated blocks; `None` if the file system cannot allocate any.
     until: Option<u64>,
 }
 
-impl Ahead {
-    pub(crate) fn new() -> Ahead {
-        Ahead { until: Some(0) }
+impl AllocatedAhead {
+    pub(crate) fn new() -> AllocatedAhead {
+        AllocatedAhead { until: Some(0) }
     }
 
     pub(crate) fn is_kept(&self) -> bool {

@@ -77,7 +77,7 @@ pub struct Integrity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attestation {
     pub predicate_type: String,
-    pub key_id: Digest,
+    pub key_id: String,
     pub public_key: String,
     pub bundle_filename: String,
 }
@@ -195,63 +195,88 @@ impl SessionRecord {
         Ok(bytes)
     }
 
-    /// Digest for the ledger, over the fields that other programs know too, in their order and with paths as bytes.
-    /// nono's own fields repeat the log, whose digests are included.
+    /// Digest for the ledger. nono's own fields are not covered: they repeat the log, whose digests are.
     pub fn digest(&self) -> Result<Digest, serde_json::Error> {
-        let payload = serde_json::to_vec(&Protected::of(self))?;
-        Ok(Digest::of(SESSION_DIGEST_DOMAIN, &[&payload]))
+        ProtectedFields::deserialize(serde_json::to_value(self)?)?.digest()
     }
 
     /// Time of the end, or of the start if there is no end.
     pub fn completed_at(&self) -> &str {
-        self.ended.as_deref().filter(|ended| !ended.is_empty()).unwrap_or(&self.started)
+        completed_at(&self.started, self.ended.as_deref())
     }
 }
 
-#[derive(Serialize)]
-struct Protected<'a> {
-    session_id: &'a str,
-    started: &'a str,
-    ended: Option<&'a str>,
-    command: &'a [String],
-    executable_identity: Option<ProtectedExecutable<'a>>,
-    tracked_paths: Vec<&'a [u8]>,
-    snapshot_count: u32,
-    exit_code: Option<i32>,
-    merkle_roots: &'a [String],
-    network_events: &'a [NetworkEntry],
-    audit_event_count: u64,
-    audit_integrity: Option<&'a Integrity>,
-    audit_attestation: Option<&'a Attestation>,
+fn completed_at<'a>(started: &'a str, ended: Option<&'a str>) -> &'a str {
+    ended.filter(|ended| !ended.is_empty()).unwrap_or(started)
 }
 
-#[derive(Serialize)]
-struct ProtectedExecutable<'a> {
-    resolved_path: &'a [u8],
+/// Fields of a session's record that its digest covers: those that other programs know too, in their order and with
+/// paths as bytes. A record has all of them.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ProtectedFields {
+    pub session_id: String,
+    started: String,
+    ended: Option<String>,
+    command: Vec<String>,
+    executable_identity: Option<ProtectedExecutable>,
+    tracked_paths: Vec<PathBytes>,
+    snapshot_count: u32,
+    exit_code: Option<i32>,
+    merkle_roots: Vec<String>,
+    network_events: Vec<NetworkEntry>,
+    audit_event_count: u64,
+    audit_integrity: Option<Integrity>,
+    audit_attestation: Option<Attestation>,
+}
+
+impl ProtectedFields {
+    pub fn digest(&self) -> Result<Digest, serde_json::Error> {
+        Ok(Digest::of(SESSION_DIGEST_DOMAIN, &[&serde_json::to_vec(self)?]))
+    }
+
+    /// Time of the end, or of the start if there is no end.
+    pub fn completed_at(&self) -> &str {
+        completed_at(&self.started, self.ended.as_deref())
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ProtectedExecutable {
+    resolved_path: PathBytes,
     sha256: Digest,
 }
 
-impl<'a> Protected<'a> {
-    fn of(record: &'a SessionRecord) -> Protected<'a> {
-        let bytes = |path: &'a PathBuf| path.as_os_str().as_encoded_bytes();
-        Protected {
-            session_id: &record.session_id,
-            started: &record.started,
-            ended: record.ended.as_deref(),
-            command: &record.command,
-            executable_identity: record.executable_identity.as_ref().map(|run| ProtectedExecutable {
-                resolved_path: bytes(&run.resolved_path),
-                sha256: run.sha256,
-            }),
-            tracked_paths: record.tracked_paths.iter().map(bytes).collect(),
-            snapshot_count: record.snapshot_count,
-            exit_code: record.exit_code,
-            merkle_roots: &record.merkle_roots,
-            network_events: &record.network_events,
-            audit_event_count: record.audit_event_count,
-            audit_integrity: record.audit_integrity.as_ref(),
-            audit_attestation: record.audit_attestation.as_ref(),
-        }
+/// Path, written as an array of its bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "PathForm", into = "Vec<u8>")]
+struct PathBytes(Vec<u8>);
+
+/// Forms of a path in records: of sessions (`bytes`) and of snapshots (`hex`), where it is not UTF-8.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum PathForm {
+    Text(String),
+    Bytes { bytes: Vec<u8> },
+    Hex { hex: String },
+}
+
+impl From<PathBytes> for Vec<u8> {
+    fn from(path: PathBytes) -> Vec<u8> {
+        path.0
+    }
+}
+
+impl TryFrom<PathForm> for PathBytes {
+    type Error = &'static str;
+
+    fn try_from(form: PathForm) -> Result<PathBytes, Self::Error> {
+        Ok(PathBytes(match form {
+            PathForm::Text(text) => text.into_bytes(),
+            PathForm::Bytes { bytes } => bytes,
+            PathForm::Hex { hex } => {
+                nono_sys::hex::decode(&hex).ok_or("a path in hexadecimal has two digits for each byte")?
+            }
+        }))
     }
 }
 
@@ -295,7 +320,8 @@ mod tests {
     fn the_golden_digest() {
         let digest = "3a1ed53d426d6ea2544cec6cf6b95ccdc31fda4570d86931239ee0f7d7d39012";
         assert_eq!(golden().digest().unwrap().hex(), digest);
-        let payload = serde_json::to_string(&Protected::of(&golden())).unwrap();
+        let fields = ProtectedFields::deserialize(serde_json::to_value(golden()).unwrap()).unwrap();
+        let payload = serde_json::to_string(&fields).unwrap();
         assert!(payload.starts_with("{\"session_id\":"));
         assert!(payload.contains("\"tracked_paths\":[[47,116,109,112,47,119,111,114,107]],"), "{payload}");
     }

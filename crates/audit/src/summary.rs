@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::event::{AuditEvent, Decision, Denial, Network, Phase, Seal, SessionEnded, SessionStarted};
 use crate::hash::{ALGORITHM, Digest};
 use crate::log::EVENTS;
-use crate::record::Chain;
+use crate::record_format::Chain;
 use crate::session::{Attestation, EventCounts, Integrity, NetworkEntry, SessionRecord};
 use crate::sign::PublicKey;
 use nono_sys::time::iso_ms as iso;
@@ -173,7 +173,7 @@ impl Summary {
         let signature = self.seal.as_ref()?.signature.as_ref()?;
         Some(Attestation {
             predicate_type: "nono.audit.seal.alpha".to_owned(),
-            key_id: PublicKey::parse(&signature.public_key)?.id(),
+            key_id: PublicKey::parse(&signature.public_key)?.id().hex(),
             public_key: signature.public_key.clone(),
             bundle_filename: EVENTS.to_owned(),
         })

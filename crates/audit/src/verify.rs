@@ -13,7 +13,7 @@ use crate::event::AuditEvent;
 use crate::hash::Digest;
 use crate::ledger::{Ledger, LedgerEntry, LedgerError};
 use crate::reader::{ReadError, Reader};
-use crate::record::Chain;
+use crate::record_format::Chain;
 use crate::session::{SessionError, SessionRecord};
 use crate::sign::PublicKey;
 use crate::summary::Summary;

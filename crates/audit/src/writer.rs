@@ -1,6 +1,6 @@
 //! Writer of a log file: complete records only, and no gap in their chain whatever goes wrong.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::event::AuditEvent;
 use crate::files;
 use crate::log::EVENTS;
-use crate::record::{self, Chain, MAX_EVENT};
-use crate::reserve::Ahead;
+use crate::record_format::{self, Chain, MAX_EVENT};
+use crate::reserve::AllocatedAhead;
 
 #[derive(Debug, Error)]
 pub enum WriteError {
@@ -33,22 +33,22 @@ pub enum WriteError {
 /// Whether a process writes the log in `dir` now.
 pub fn is_being_written(dir: &Path) -> bool {
     let file = files::open(&dir.join(EVENTS));
-    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    file.and_then(|file| nono_sys::fs::is_locked(&file)).unwrap_or(false)
 }
 
 /// Space that must stay reserved after a record was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keep {
+pub(crate) struct SpaceToKeep {
     pub(crate) bytes: u64,
     /// Whether to reserve space for another record like this one.
     pub(crate) again: bool,
 }
 
-impl Keep {
-    pub(crate) const NOTHING: Keep = Keep { bytes: 0, again: false };
+impl SpaceToKeep {
+    pub(crate) const NOTHING: SpaceToKeep = SpaceToKeep { bytes: 0, again: false };
 
-    pub(crate) fn bytes(bytes: u64) -> Keep {
-        Keep { bytes, again: false }
+    pub(crate) fn bytes(bytes: u64) -> SpaceToKeep {
+        SpaceToKeep { bytes, again: false }
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Writer {
     file: File,
     /// End of the last complete record.
     end: u64,
-    ahead: Ahead,
+    ahead: AllocatedAhead,
     chain: Chain,
     /// Whether there may be bytes behind the end.
     dirty: bool,
@@ -79,7 +79,7 @@ impl Writer {
             path,
             file,
             end: 0,
-            ahead: Ahead::new(),
+            ahead: AllocatedAhead::new(),
             chain: Chain::default(),
             dirty: false,
             text: Vec::new(),
@@ -91,7 +91,8 @@ impl Writer {
     /// `file`. An incomplete record and the reserved space behind it are removed.
     pub(crate) fn resume(path: PathBuf, file: File, chain: Chain, end: u64) -> Result<Writer, WriteError> {
         let (text, line) = (Vec::new(), Vec::new());
-        let mut writer = Writer { path, file, end, ahead: Ahead::new(), chain, dirty: true, text, line };
+        let mut writer =
+            Writer { path, file, end, ahead: AllocatedAhead::new(), chain, dirty: true, text, line };
         writer.cut().map_err(|error| writer.failed(error))?;
         Ok(writer)
     }
@@ -122,16 +123,16 @@ impl Writer {
     }
 
     /// Appends an event; it is in the file when this returns.
-    pub(crate) fn append(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
+    pub(crate) fn append(&mut self, event: &AuditEvent, keep: SpaceToKeep) -> Result<(), WriteError> {
         self.put(event, keep, false)
     }
 
     /// Appends an event; it is on disk when this returns.
-    pub(crate) fn append_durably(&mut self, event: &AuditEvent, keep: Keep) -> Result<(), WriteError> {
+    pub(crate) fn append_durably(&mut self, event: &AuditEvent, keep: SpaceToKeep) -> Result<(), WriteError> {
         self.put(event, keep, true)
     }
 
-    fn put(&mut self, event: &AuditEvent, keep: Keep, durably: bool) -> Result<(), WriteError> {
+    fn put(&mut self, event: &AuditEvent, keep: SpaceToKeep, durably: bool) -> Result<(), WriteError> {
         self.text.clear();
         self.line.clear();
         serde_json::to_writer(&mut self.text, event)?;
@@ -140,7 +141,7 @@ impl Writer {
         }
         let link = self.chain.link(&self.text);
         let text = std::str::from_utf8(&self.text).map_err(|error| self.failed(io::Error::other(error)))?;
-        record::write(&link, text, &mut self.line)?;
+        record_format::write(&link, text, &mut self.line)?;
         self.make_room(keep)?;
         if self.write().is_err() {
             // Perhaps only a part was written. Try once more from the end of the last record.
@@ -159,7 +160,7 @@ impl Writer {
         Ok(())
     }
 
-    fn make_room(&mut self, keep: Keep) -> Result<(), WriteError> {
+    fn make_room(&mut self, keep: SpaceToKeep) -> Result<(), WriteError> {
         let line = self.line.len() as u64;
         let need = line + keep.bytes + if keep.again { line + GROWTH } else { 0 };
         self.ahead.ensure(&self.file, self.end, need).map_err(|error| self.failed(error))
@@ -230,10 +231,10 @@ mod tests {
     fn half_a_record_is_cut_off_and_the_chain_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::create(dir.path()).unwrap();
-        writer.append(&event(0), Keep::NOTHING).unwrap();
+        writer.append(&event(0), SpaceToKeep::NOTHING).unwrap();
         writer.leave_half_a_record();
-        writer.append(&event(1), Keep::NOTHING).unwrap();
-        writer.append_durably(&event(2), Keep::NOTHING).unwrap();
+        writer.append(&event(1), SpaceToKeep::NOTHING).unwrap();
+        writer.append_durably(&event(2), SpaceToKeep::NOTHING).unwrap();
         assert_eq!(read(dir.path()), [event(0), event(1), event(2)]);
     }
 
@@ -241,15 +242,15 @@ mod tests {
     fn a_write_that_fails_leaves_whole_records() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::create(dir.path()).unwrap();
-        writer.append(&event(0), Keep::NOTHING).unwrap();
+        writer.append(&event(0), SpaceToKeep::NOTHING).unwrap();
         let (head, good) = (writer.chain().head(), writer.file.try_clone().unwrap());
         writer.become_read_only();
-        assert!(matches!(writer.append(&event(1), Keep::NOTHING), Err(WriteError::Io { .. })));
-        assert!(matches!(writer.append_durably(&event(1), Keep::NOTHING), Err(WriteError::Io { .. })));
+        assert!(matches!(writer.append(&event(1), SpaceToKeep::NOTHING), Err(WriteError::Io { .. })));
+        assert!(matches!(writer.append_durably(&event(1), SpaceToKeep::NOTHING), Err(WriteError::Io { .. })));
         assert_eq!(writer.chain().head(), head);
         assert_eq!(read(dir.path()), [event(0)]);
         writer.file = good;
-        writer.append(&event(2), Keep::NOTHING).unwrap();
+        writer.append(&event(2), SpaceToKeep::NOTHING).unwrap();
         assert_eq!(read(dir.path()), [event(0), event(2)]);
     }
 
@@ -258,10 +259,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::create(dir.path()).unwrap();
         let long = AuditEvent::Warning(Warning { time_ms: 0, message: "\u{1}".repeat(MAX_EVENT) });
-        assert!(matches!(writer.append(&long, Keep::NOTHING), Err(WriteError::TooLong { .. })));
+        assert!(matches!(writer.append(&long, SpaceToKeep::NOTHING), Err(WriteError::TooLong { .. })));
         // The longest allowed event: even with every letter escaped twice, its line can be read.
         let message = "\u{1}".repeat(MAX_EVENT / 6 - 100);
-        writer.append(&AuditEvent::Warning(Warning { time_ms: 0, message }), Keep::NOTHING).unwrap();
+        writer.append(&AuditEvent::Warning(Warning { time_ms: 0, message }), SpaceToKeep::NOTHING).unwrap();
         assert_eq!(read(dir.path()).len(), 1);
     }
 }

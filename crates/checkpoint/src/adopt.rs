@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nono_snapshot::file::Sync;
 use nono_snapshot::node::Time;
-use nono_snapshot::{Contents, Foreign};
+use nono_snapshot::{Contents, ImportedPath};
 
 use crate::error::CheckpointError;
 use crate::folder::Folder;
@@ -56,7 +56,7 @@ impl Arrival {
     pub fn adopt(
         &mut self,
         from: &str,
-        state: &[Foreign],
+        state: &[ImportedPath],
         contents: &mut dyn Contents,
         seconds: i64,
         reason: &str,

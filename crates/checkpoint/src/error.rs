@@ -14,25 +14,27 @@ pub enum CheckpointError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
-    #[error("{} was replaced by another folder meanwhile", project.display())]
+    #[error("{} was replaced by another folder during the operation; run the command again", project.display())]
     Moved { project: PathBuf },
     #[error("{} has no checkpoints", path.display())]
     NoProject { path: PathBuf },
-    #[error("there is no checkpoint {text} of {}", project.display())]
+    #[error("{} has no checkpoint \"{text}\"", project.display())]
     NotFound { text: String, project: PathBuf },
     #[error("{text} is ambiguous: it could be {}", ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
     #[error("checkpoint {text} belongs to {}, not to {}", other.display(), project.display())]
     OtherProject { text: String, other: PathBuf, project: PathBuf },
-    #[error("the states before and after turn {turn} of {} are not kept any more", project.display())]
+    #[error("turn {turn} of {} cannot be undone by itself: its checkpoints were removed", project.display())]
     TurnGone { turn: String, project: PathBuf, checkpoint: crate::history::CheckpointId },
     #[error("no checkpoint of {} was taken in turn {turn}", project.display())]
     NoTurn { turn: String, project: PathBuf },
     #[error("{} is not below {}", path.display(), project.display())]
     Outside { path: PathBuf, project: PathBuf },
+    #[error("{} is the project itself; forget takes a path inside it", project.display())]
+    IsProject { project: PathBuf },
     #[error("{} is a part of a git repository, which is restored as a whole", path.display())]
     PartOfRepository { path: PathBuf, git: PathBuf },
-    #[error("{} has more than max_files = {max} files", project.display())]
+    #[error("{} has more than {max} files; raise max_files in [checkpoints] of config.toml", project.display())]
     TooManyFiles { project: PathBuf, max: u64 },
     #[error("{name:?} cannot be a checkpoint's name: {why}")]
     BadName { name: String, why: &'static str },
@@ -40,7 +42,7 @@ pub enum CheckpointError {
     NothingToUndo { project: PathBuf },
     #[error(transparent)]
     Restores(HistoryError),
-    #[error("{} is in no writable folder", path.display())]
+    #[error("{} is not in a folder that this sandbox may write", path.display())]
     NotAllowed { path: PathBuf },
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),

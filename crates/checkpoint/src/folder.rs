@@ -87,7 +87,7 @@ impl Folder {
         if self.project.workdir == workdir {
             return Ok(());
         }
-        let what = format!("it names {}", self.project.workdir.display());
+        let what = format!("it records another project, {}", self.project.workdir.display());
         Err(CheckpointError::Damaged { path: self.file(project::PROJECT), what })
     }
 

@@ -25,6 +25,8 @@ pub struct Purged {
     pub path: PathBuf,
     /// Number of checkpoints, and other snapshots of the project, that had it.
     pub snapshots: u64,
+    /// Number of checkpoints among them.
+    pub checkpoints: u64,
     /// Number of contents that are no longer in any store.
     pub contents: u64,
     /// Others that hold the same bytes, which therefore stay.
@@ -67,16 +69,29 @@ impl CheckpointManager {
         let path = project::place(path)?;
         let mut open = self.open(&path, Bounds::None)?;
         let project = open.workdir().to_owned();
-        if path == project || !path.starts_with(&project) {
+        if path == project {
+            return Err(CheckpointError::IsProject { project });
+        }
+        if !path.starts_with(&project) {
             return Err(CheckpointError::Outside { path, project });
         }
+        let manager = &open.manager;
+        let had =
+            |line: &&Checkpoint| manager.entry(&line.snapshot_id(), &path).is_ok_and(|entry| entry.is_some());
+        let checkpoints = open.history.checkpoints.iter().filter(had).count() as u64;
         let Forgotten { snapshots, contents } = open.manager.forget(&path)?;
         crate::call_log::forget(&open.folder, &path)?;
         if snapshots > 0 || !contents.is_empty() {
             open.recount()?;
         }
-        let purged =
-            Purged { project, path, snapshots, contents: contents.len() as u64, held_by: Vec::new() };
+        let purged = Purged {
+            project,
+            path,
+            snapshots,
+            checkpoints: checkpoints.min(snapshots),
+            contents: contents.len() as u64,
+            held_by: Vec::new(),
+        };
         Ok((purged, contents.into_iter().collect()))
     }
 
@@ -91,7 +106,7 @@ impl CheckpointManager {
             return Ok(Default::default());
         }
         let store = Store::open(store).map_err(SnapshotError::from)?;
-        nono_snapshot::purge(&store)?;
+        nono_snapshot::gc_compact(&store)?;
         let mut there = Vec::new();
         for hash in contents {
             if store.contains(ObjectKey::from(*hash)).map_err(SnapshotError::from)? {

@@ -1,4 +1,5 @@
-//! Checkpoints: the history of a project folder, taken before each risky step of a coding agent.
+//! Checkpoints: the history of a project folder. In each turn of a coding agent one is taken, before the first call that
+//! finds something changed.
 //!
 //! A **project** is a folder with a history of its own below nono's state, `projects/<hash>/`. Its checkpoints are
 //! numbered snapshots of the engine in one shared store, with their purpose (agent, turn, tool) in a history beside

@@ -14,8 +14,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use nono_history::Conflicts;
-use nono_snapshot::restore::Skipped;
+use nono_history::{Conflicts, Done};
 use nono_snapshot::{Change, Coverage, Observer, SnapshotId, SnapshotManager};
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,7 @@ use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
 pub use finish_restore::RunGone;
-use observer::Watcher;
+use observer::{Recorder, Watcher};
 pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::Undoable;
 pub use versions::{ChangedBy, FileVersion};
@@ -48,6 +47,7 @@ pub struct CheckpointManager {
     /// nono's own temporary paths in projects.
     own: Vec<PathBuf>,
     watcher: Option<Watcher>,
+    recorder: Option<Recorder>,
     /// Interrupted restores that were completed, until the caller takes them.
     completed: Mutex<Vec<Completed>>,
     /// Messages about interrupted restores of sessions and other projects in the same folders.
@@ -56,15 +56,14 @@ pub struct CheckpointManager {
     pruned: Mutex<Vec<Pruned>>,
 }
 
-/// Interrupted restore that the next operation on its project completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Interrupted restore, or undo of one, that the next operation on its project completed or tried to complete.
+#[derive(Debug)]
 pub struct Completed {
     pub project: PathBuf,
-    pub checkpoint: CheckpointId,
-    /// Number of paths changed, before the interruption and now.
-    pub changed: usize,
-    /// Paths changed by other processes after the interruption; kept.
-    pub kept: Vec<Skipped>,
+    /// `None` if the log of restores lost it.
+    pub checkpoint: Option<CheckpointId>,
+    /// Result, with the changes from before the interruption; `interrupted` if it was interrupted again.
+    pub done: Done,
 }
 
 /// Result of requesting a checkpoint. A failure is one of them: the agent's work goes on.
@@ -92,7 +91,7 @@ pub enum Ensured {
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     Disabled,
-    /// This turn has one already.
+    /// The turn already has this checkpoint.
     ThisTurn(CheckpointId),
     /// Nothing changed since this one.
     Unchanged(CheckpointId),
@@ -215,6 +214,7 @@ impl CheckpointManager {
             within: None,
             own: Vec::new(),
             watcher: None,
+            recorder: None,
             completed: Mutex::default(),
             pruned: Mutex::default(),
             others: Mutex::default(),
@@ -276,6 +276,16 @@ impl CheckpointManager {
     /// Observer for an operation; does nothing if none was set.
     pub(crate) fn watcher(&self) -> Watcher {
         self.watcher.clone().unwrap_or_else(|| Watcher::new(()))
+    }
+
+    /// Sets the function that records completed restores in the audit log. It returns the reason if it cannot.
+    #[must_use]
+    pub fn recording(
+        mut self,
+        record: impl Fn(&Completed) -> Option<String> + Send + Sync + 'static,
+    ) -> CheckpointManager {
+        self.recorder = Some(Recorder::new(record));
+        self
     }
 
     /// Sets the origin that restores are attributed to.

@@ -6,7 +6,7 @@
 //! the agent's: its damage is undone, and what a restore removes is stored in any case. A `.git` is attributed as a
 //! whole.
 //!
-//! The changes of calls are recorded in [`crate::work`], with the marks before and after; marks needed to undo a turn
+//! The changes of calls are recorded in [`crate::call_log`], with the marks before and after; marks needed to undo a turn
 //! are kept.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub(crate) struct PendingCalls {
     kept: usize,
     /// Changes attributed to a call, until the mark after it is set.
     #[serde(skip)]
-    done: Option<Box<CallWork>>,
+    done: Option<Box<CallChanges>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -95,7 +95,7 @@ fn is_zero(number: &usize) -> bool {
 
 /// Changes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct CallWork {
+struct CallChanges {
     call: PendingCall,
     /// Number of concurrent calls, any of which may be the author.
     at_once: usize,
@@ -269,7 +269,7 @@ impl PendingCalls {
     /// Keeps a call's changes until the mark after it is set.
     fn note(&mut self, call: PendingCall, at_once: usize, changes: Vec<Change>) {
         if let Some(from) = self.mark.clone().filter(|_| !changes.is_empty()) {
-            self.done = Some(Box::new(CallWork { call, at_once: at_once.max(1), from, changes }));
+            self.done = Some(Box::new(CallChanges { call, at_once: at_once.max(1), from, changes }));
         }
     }
 
@@ -299,7 +299,7 @@ impl PendingCalls {
     /// Records a call's changes, once the state after it has a name, and saves the mark.
     fn finish(mut self, folder: &Folder) -> Result<PendingCalls, CheckpointError> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
-            let CallWork { call, at_once, from, changes } = *done;
+            let CallChanges { call, at_once, from, changes } = *done;
             let line = CallRecord::new(
                 call.turn_key(),
                 call.tool,

@@ -110,11 +110,11 @@ pub struct Root {
 /// Reason why this folder is the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It has a history already.
+    /// Project with a history.
     Registered,
-    /// It contains this marker.
+    /// Folder that contains this marker.
     Marker(&'static str),
-    /// It is the directory of the path itself, since nothing above it is a project.
+    /// Directory of the path itself, since nothing above it is a project.
     Itself,
 }
 
@@ -278,7 +278,7 @@ fn of_the_system(dir: &Path) -> Option<&'static str> {
 
 fn too_broad(dir: &Path, home: &Path) -> Option<&'static str> {
     if dir.parent().is_none() {
-        return Some("it is the root of everything");
+        return Some("it is the root directory");
     }
     if dir == home {
         return Some("it is the home folder");

@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use nono_history::clock::{Clock, last_sweep};
+use nono_history::clock::{Clock, mark_sweep};
 use nono_history::lock::Lock;
 use nono_history::quota::disk_bytes;
 use nono_history::{has_journal, removal};
-use nono_snapshot::file::{self, Sync};
+use nono_snapshot::file;
 use nono_snapshot::store::Store;
-use nono_snapshot::{SnapshotError, SnapshotId, freed, purge, shares};
+use nono_snapshot::{SnapshotError, SnapshotId, freed, gc_compact, shares};
 use nono_sys::{fs, time};
 
 use crate::error::CheckpointError;
@@ -133,19 +133,16 @@ impl CheckpointManager {
     /// Sweeps automatically; `None` if it is not due, or if another process sweeps. A folder may have been deleted by
     /// mistake, so its checkpoints are kept for a day.
     pub fn auto_prune(&self) -> Result<Option<Pruned>, CheckpointError> {
-        let now = time::now_ms() / 1000;
         let marker = self.host().state_dir.join(MARKER);
-        if !self.config().auto_prune || !self.has_something()? || !self.is_due(&marker, now) {
+        let interval = u64::from(self.config().min_interval_hours) * HOUR;
+        let clock = || Clock::automatic(&marker, interval, DAY);
+        if !self.config().auto_prune || !self.has_something()? || clock().is_none() {
             return Ok(None);
         }
         let Some(_one) = self.sweeping(false)? else { return Ok(None) };
-        if !self.is_due(&marker, now) {
-            return Ok(None);
-        }
-        let clock = Clock { now, last_sweep: last_sweep(&marker, now), orphans_since: DAY };
+        let Some(clock) = clock() else { return Ok(None) };
         let pruned = self.sweep(&self.retention(), &clock, false, FreeingGoal::OrNothing)?;
-        let text = format!("{}\n", time::now_iso());
-        file::replace(&marker, text.as_bytes(), Sync::No).map_err(CheckpointError::io(&marker))?;
+        mark_sweep(&marker).map_err(CheckpointError::io(&marker))?;
         Ok(Some(pruned))
     }
 
@@ -165,11 +162,6 @@ impl CheckpointManager {
 
     fn has_something(&self) -> Result<bool, CheckpointError> {
         Ok(!self.project_dirs()?.is_empty() || !self.legacy()?.is_empty())
-    }
-
-    fn is_due(&self, marker: &Path, now: u64) -> bool {
-        let interval = u64::from(self.config().min_interval_hours) * HOUR;
-        last_sweep(marker, now).is_none_or(|last| now - last >= interval)
     }
 
     /// Takes the sweep lock; `None` while another process has it, unless `wait` is set.
@@ -356,7 +348,7 @@ impl CheckpointManager {
 
     /// Frees everything unreferenced in the store.
     pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
-        Ok(removal::collect(&self.store_dir(), purge)?)
+        Ok(removal::collect(&self.store_dir(), gc_compact)?)
     }
 }
 

@@ -24,8 +24,7 @@ impl CheckpointManager {
         for dir in self.project_dirs()? {
             if dir.join(DAMAGED).exists() {
                 let damaged = dir.join(DAMAGED);
-                let what =
-                    "names, pins and reasons of its project may be lost: it was damaged, and moved aside";
+                let what = "damaged and moved aside; names, pins and reasons of its checkpoints may be lost";
                 status.problems.push(format!("{}: {what}", damaged.display()));
             }
             match project(&dir) {

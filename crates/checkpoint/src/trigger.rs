@@ -1,18 +1,18 @@
-//! Which tool calls need a checkpoint first, and of which folders.
+//! Detection of tool calls that need a checkpoint first, and of the folders they may change.
 //!
 //! The manager takes one before the first call of a turn that finds something changed, so every shell or file call asks for
 //! it, labelled with its command. Exempt is only what is known to read: tools that say so, and shell lines that are a plain
-//! list of programs from a short table (`readers`). What is not plainly understood (a substitution, a script, `make`, a
+//! list of programs from a short table (`read_only_programs`). What is not plainly understood (a substitution, a script, `make`, a
 //! redirection to a file) may change anything where it runs.
 //!
-//! A line may name files elsewhere (`places`): what it redirects to, removes or runs in is kept whatever it is; other
+//! A line may name files elsewhere (`line_effects`): what it redirects to, removes or runs in is kept whatever it is; other
 //! words that are paths only where they lead to another project. Only for these anything is looked up on disk.
 
 mod forgets;
 mod line;
+mod line_effects;
 pub mod patch;
-mod places;
-mod readers;
+mod read_only_programs;
 #[cfg(test)]
 mod tests;
 
@@ -76,7 +76,7 @@ pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
             targets
         }
         ToolCall::Shell { command, .. } => {
-            let mut found = places::find(command, cwd, home);
+            let mut found = line_effects::examine(command, cwd, home);
             if found.only_reads {
                 return Judgement::Harmless;
             }
@@ -96,7 +96,7 @@ pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
     match call {
         // Most lines do not name nono, and need not be split for this.
         ToolCall::Shell { command, .. } => {
-            forgets::names_it(command) && places::find(command, cwd, home).forgets
+            forgets::names_it(command) && line_effects::examine(command, cwd, home).forgets
         }
         ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => false,
     }

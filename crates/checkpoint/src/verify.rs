@@ -1,10 +1,10 @@
 //! Verification: every byte of the store once, then each checkpoint of each project. Damage is reported by checkpoint
 //! and path; everything else can still be restored.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::store::{ObjectKey, Store};
+use nono_history::verify::{self, StoreVerified};
+use nono_snapshot::store::Store;
 use nono_snapshot::{CaptureError, Checks, Observer, SnapshotError, SnapshotId};
 
 use crate::error::CheckpointError;
@@ -36,7 +36,7 @@ pub struct Lost {
 }
 
 impl ProjectVerified {
-    pub fn is_clean(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         self.lost.is_empty() && self.problems.is_empty()
     }
 }
@@ -56,28 +56,19 @@ impl CheckpointManager {
             }
         };
         let mut verified = ProjectVerified::default();
-        let mut damaged = HashSet::new();
         let mut checks = Checks::default();
+        let mut found = StoreVerified::default();
         if self.store_dir().is_dir() {
             let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
-            let watcher = self.watcher();
-            let found = store.verify(&|| watcher.cancelled(), &|done, total| watcher.progress(done, total));
-            let found = found.map_err(SnapshotError::from)?;
-            if found.cancelled {
-                return Err(cancelled());
-            }
+            found = verify::store(&store, &mut checks, &self.watcher())?;
             (verified.objects, verified.bytes) = (found.objects, found.bytes);
-            for problem in found.problems {
-                damaged.extend(problem.object);
-                let object = problem.object.map(|object| format!("{object}: ")).unwrap_or_default();
-                verified.problems.push(format!("{}: {object}{}", problem.file.display(), problem.what));
-            }
+            verified.problems.append(&mut found.problems);
         }
         for dir in dirs {
             if self.watcher().cancelled() {
                 return Err(cancelled());
             }
-            let checked = self.verify_project(&dir, &damaged, &mut checks, &mut verified);
+            let checked = self.verify_project(&dir, &found, &mut checks, &mut verified);
             // A project that was removed meanwhile is not a problem.
             if let Err(error) = checked.or_else(|error| if dir.exists() { Err(error) } else { Ok(()) }) {
                 verified.problems.push(format!("{}: {error}", dir.display()));
@@ -89,7 +80,7 @@ impl CheckpointManager {
     fn verify_project(
         &self,
         dir: &Path,
-        damaged: &HashSet<ObjectKey>,
+        store: &StoreVerified,
         checks: &mut Checks,
         verified: &mut ProjectVerified,
     ) -> Result<(), CheckpointError> {
@@ -97,23 +88,16 @@ impl CheckpointManager {
         let open = self.open_folder(folder, Bounds::None)?;
         verified.projects += 1;
         let project = open.workdir().to_owned();
-        let problems = open.manager.verify_session_with(checks);
-        for line in &open.history.checkpoints {
-            verified.checkpoints += 1;
-            match open.manager.lost(&line.snapshot_id(), damaged) {
-                Ok(paths) if paths.is_empty() => {}
-                Ok(paths) => {
-                    let (project, checkpoint) = (project.clone(), line.clone());
-                    verified.lost.push(Lost { project, checkpoint, paths });
-                }
-                Err(_) => {
-                    let (project, checkpoint) = (project.clone(), line.clone());
-                    let paths = vec![project.clone()];
-                    verified.lost.push(Lost { project, checkpoint, paths });
-                }
+        let found = verify::owner(&open.manager, store, checks);
+        verified.checkpoints += open.history.checkpoints.len() as u64;
+        // Others than checkpoints are safety snapshots and marks.
+        for (id, paths) in found.lost {
+            let SnapshotId::Number(number) = id else { continue };
+            if let Some(checkpoint) = open.history.of_snapshot(number).cloned() {
+                verified.lost.push(Lost { project: project.clone(), checkpoint, paths });
             }
         }
-        for problem in problems {
+        for problem in found.problems {
             let whose = match &problem.id {
                 Some(SnapshotId::Number(number)) => {
                     let line = open.history.of_snapshot(*number);

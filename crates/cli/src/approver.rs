@@ -52,11 +52,6 @@ pub(crate) fn backend(
     Ok(files.into_iter().rev().fold(last, |next, file| Arc::new(Chain::new(file, next))))
 }
 
-/// The user at the terminal. Without a terminal every request is denied.
-pub(crate) fn available_approver() -> Arc<dyn ApprovalBackend> {
-    Arc::new(TerminalBackend::default())
-}
-
 /// Files that hold rules or the webhook's secret; the command must not reach them.
 pub(crate) fn files(args: &AskArgs) -> Result<Vec<PathBuf>, Failure> {
     let here = here()?;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub(crate) use nono::NOT_RUN;
 use nono::audit::AuditError;
 use nono::checkpoints::import::ImportError;
 use nono::checkpoints::{CheckpointError, PathError, SettingsError};
@@ -11,14 +12,12 @@ use nono::control::ControlError;
 use nono::network::CredentialError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
-use nono::session::{LogError, SessionError};
+use nono::session::{HostError, LogError, SessionError};
 use nono::undo::UndoError;
 use nono::{PolicyError, ProfileError, StateError};
 
-use crate::message;
+use crate::message::{self, StdoutError};
 
-/// Exit code when the command was not run.
-pub(crate) const NOT_RUN: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const USAGE: u8 = 2;
@@ -27,6 +26,9 @@ pub(crate) const NOT_DONE: u8 = 1;
 
 const NO_ROOM: &str = "`nono rollback cleanup` frees room; max_storage_gb in [rollback] of config.toml is the limit; \
                        sessions of the last 5 minutes are not removed automatically";
+
+/// Hint where a folder has no snapshots.
+const TAKES_SNAPSHOTS: &str = "`nono run --rollback -- command` takes them";
 
 /// Error message with a hint and an exit code.
 #[derive(Debug)]
@@ -77,8 +79,12 @@ impl Failure {
     }
 
     pub(crate) fn no_home() -> Failure {
-        Failure::new("HOME is not set, so nono cannot tell which of your files to protect")
-            .hint("set HOME to your home folder")
+        Failure::home(&HostError::NoHome)
+    }
+
+    /// Failure of a HOME that is missing or unusable.
+    pub(crate) fn home(error: &HostError) -> Failure {
+        Failure::new(error.to_string()).hint("set HOME to your home folder")
     }
 
     pub(crate) fn nowhere(error: &io::Error) -> Failure {
@@ -90,8 +96,9 @@ impl Failure {
         Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
     }
 
-    pub(crate) fn file(file: &Path, error: &io::Error) -> Failure {
-        Failure::new(format!("{}: {}", nono::diagnostic::shown(file), words(error)))
+    /// Failure to `act` (read, create, write) on a file.
+    pub(crate) fn cannot(act: &str, file: &Path, error: &io::Error) -> Failure {
+        Failure::new(format!("cannot {act} {}: {}", nono::diagnostic::shown(file), words(error)))
     }
 
     pub(crate) fn credential(error: &CredentialError) -> Failure {
@@ -125,6 +132,12 @@ pub(crate) fn words(error: &io::Error) -> String {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::new(words(&error))
+    }
+}
+
+impl From<StdoutError> for Failure {
+    fn from(StdoutError(error): StdoutError) -> Failure {
+        Failure::new(format!("cannot write to stdout: {}", words(&error)))
     }
 }
 
@@ -202,9 +215,10 @@ impl From<SessionError> for Failure {
                 Failure::usage(text).hint("choose a folder of its own for the sessions")
             }
             SessionError::Checkpoints(_) => Failure::new(text).hint("--no-checkpoints runs it without them"),
-            SessionError::Hold(_) | SessionError::Saved(_) => {
+            SessionError::Hold(_) => {
                 Failure::new(text).hint("create it yourself, or grant less than the folder it is in")
             }
+            SessionError::Saved(_) => Failure::new(text).hint("set TMPDIR to a folder that you can write"),
             SessionError::Cancelled => Failure::new(text),
             SessionError::Interrupted { signal } => {
                 Failure::new(text).code(u8::try_from(128 + signal).unwrap_or(u8::MAX))
@@ -217,46 +231,51 @@ impl From<RollbackError> for Failure {
     fn from(error: RollbackError) -> Failure {
         // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
         let text = match &error {
-            RollbackError::Settings { .. } => error.to_string(),
+            RollbackError::Settings { .. } | RollbackError::Format { .. } => error.to_string(),
             _ => nono::diagnostic::escape(&error.to_string()),
         };
         match error {
             RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
                 Failure::new(text).hint("`nono rollback list` lists the sessions")
             }
-            RollbackError::NoSessions | RollbackError::NoSessionHere { last: None, .. } => {
+            RollbackError::NoSessions => {
                 Failure::new(text).hint("`nono run --rollback -- command` makes one")
             }
-            RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it has ended"),
-            RollbackError::Live { .. } => {
-                Failure::refused(text).hint("wait until it has ended, or end it with `nono stop`")
+            RollbackError::NoSessionHere { last: None, .. } => Failure::new(text).hint(TAKES_SNAPSHOTS),
+            RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it ends"),
+            RollbackError::Live { id, .. } => {
+                Failure::refused(text).hint(format!("wait until it ends, or run `nono stop {id}`"))
             }
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
-                "the last one, {}, worked in {}; `nono rollback list` shows all",
+                "the last session, {}, has snapshots of {}; `nono rollback list` shows all",
                 last.id,
                 nono::diagnostic::shown(&last.project)
             )),
             RollbackError::NoSessionHere { last: Some(last), .. } => Failure::new(text).hint(format!(
-                "the last one, {id}, worked in {}: nono rollback show {id}",
+                "the last session, {id}, has snapshots of {}: nono rollback show {id}",
                 nono::diagnostic::shown(&last.project),
                 id = last.id
             )),
             RollbackError::AllUndone { .. } => Failure::refused(text)
                 .hint("`nono redo` takes the last undo back, `nono rollback list` shows all"),
-            RollbackError::NoneHere { last: None, .. } => {
-                Failure::refused(text).hint("`nono run --rollback -- command` makes one")
+            RollbackError::NoneHere { last: None, .. } => Failure::refused(text).hint(TAKES_SNAPSHOTS),
+            RollbackError::NoRestoresHere { .. } => {
+                Failure::refused(text).hint("`nono status` shows what can be undone here")
             }
-            RollbackError::NothingToUndo { .. }
-            | RollbackError::NoRestoresHere { .. }
-            | RollbackError::NoRestores
-            | RollbackError::UndoneAlready { .. } => Failure::refused(text),
+            RollbackError::NoRestores => {
+                Failure::refused(text).hint("`nono rollback list` lists the sessions")
+            }
+            RollbackError::NothingToUndo { .. } | RollbackError::UndoneAlready { .. } => {
+                Failure::refused(text)
+            }
             RollbackError::PartOfRepository { git, .. } => {
                 let hint = format!("restore all of it: {}", nono::diagnostic::shown(&git));
                 Failure::refused(text).hint(hint)
             }
             RollbackError::Pattern { .. } => Failure::usage(text),
-            RollbackError::NoSuchPath { .. } => {
-                Failure::new(text).hint("`nono rollback show ID` lists what the session changed")
+            RollbackError::NoSuchPath { session: Some(id), .. } => {
+                let id = nono::diagnostic::escape(&id);
+                Failure::new(text).hint(format!("`nono rollback show {id}` lists what the session changed"))
             }
             RollbackError::NoSnapshot { id, .. } => {
                 Failure::new(text).hint(format!("`nono rollback show {id} --snapshots` lists them"))
@@ -265,9 +284,11 @@ impl From<RollbackError> for Failure {
                 Failure::new(text).hint("`nono rollback verify` names everything that is missing or altered")
             }
             RollbackError::NoRoom { .. } => Failure::new(text).hint(NO_ROOM),
-            RollbackError::NoSuchRestore { .. }
+            RollbackError::NoSuchPath { session: None, .. }
+            | RollbackError::NoSuchRestore { .. }
             | RollbackError::NoSession { .. }
             | RollbackError::Settings { .. }
+            | RollbackError::Format { .. }
             | RollbackError::Io { .. }
             | RollbackError::Snapshot(_) => Failure::new(text),
         }
@@ -305,6 +326,7 @@ impl From<CheckpointError> for Failure {
             CheckpointError::NothingToUndo { .. } | CheckpointError::Restores(_) => Failure::refused(text),
             CheckpointError::Io { .. }
             | CheckpointError::Outside { .. }
+            | CheckpointError::IsProject { .. }
             | CheckpointError::NotAllowed { .. }
             | CheckpointError::Moved { .. }
             | CheckpointError::TooManyFiles { .. }
@@ -333,8 +355,9 @@ impl From<PathError> for Failure {
         let text = nono::diagnostic::escape(&error.to_string());
         match error {
             PathError::Pattern { .. } => Failure::usage(text),
-            PathError::NoSuchPath { .. } => Failure::new(text)
-                .hint("`nono checkpoints diff N` shows what changed; with --glob the paths are patterns"),
+            PathError::NoSuchPath { .. } => {
+                Failure::new(text).hint("`nono checkpoints diff N` shows what changed")
+            }
             PathError::Checkpoint(error) => error.into(),
             PathError::Other(error) => error.into(),
         }
@@ -378,7 +401,7 @@ impl From<ControlError> for Failure {
                 Failure::new(text).hint("`nono ps` lists the running sessions")
             }
             ControlError::NoAnswer { .. } => {
-                Failure::new(text).hint("it may be taking a snapshot before or after its command")
+                Failure::new(text).hint("it may be taking a snapshot before or after its command; try again")
             }
             ControlError::NoSessions
             | ControlError::Io { .. }

@@ -21,7 +21,7 @@ pub(crate) fn host(workdir: Option<&Path>) -> Result<Host, Failure> {
         binary: env::current_exe().ok(),
     };
     around.host().map_err(|error| match error {
-        HostError::NoHome => Failure::no_home(),
+        HostError::NoHome | HostError::RelativeHome { .. } => Failure::home(&error),
         HostError::Workdir { dir, source } => Failure::workdir(&dir, &source),
     })
 }

@@ -5,11 +5,11 @@ mod approver;
 mod args;
 mod commands;
 mod failure;
-mod faults;
 mod host;
 mod message;
 mod pager;
 mod paint;
+mod panics;
 mod progress;
 mod prompt;
 mod review;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 const _: () = assert!(cfg!(panic = "unwind"), "nono has to be built with panic = \"unwind\"");
 
 fn main() -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| faults::panicked(panic.location())));
+    std::panic::set_hook(Box::new(|panic| panics::panicked(panic.location())));
     // A limit on the size of files must not kill a restore halfway: it becomes an error of one file.
     nono::interrupt::ignore_file_size_signal();
     // Not part of the grammar: called by agents and by nono itself, without help or completion.

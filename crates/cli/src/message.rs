@@ -29,20 +29,24 @@ pub(crate) fn raw_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Failure to write to stdout.
+#[derive(Debug)]
+pub(crate) struct StdoutError(pub(crate) io::Error);
+
 /// Prints the answer of a query to stdout.
-pub(crate) fn answer(text: &str) -> io::Result<()> {
+pub(crate) fn answer(text: &str) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     match written {
         // `nono profile list | head -1` is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        result => result.map_err(StdoutError),
     }
 }
 
 /// Prints a value as pretty JSON to stdout.
-pub(crate) fn answer_json(value: &impl Serialize) -> io::Result<()> {
-    answer(&serde_json::to_string_pretty(value)?)
+pub(crate) fn answer_json(value: &impl Serialize) -> Result<(), StdoutError> {
+    answer(&serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?)
 }
 
 /// Whether the user can be asked: stdin and stderr are a terminal.

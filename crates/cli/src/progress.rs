@@ -82,12 +82,12 @@ fn line(doing: &str, done: u64, total: u64) -> String {
 
 /// Observer of the snapshot engine: draws the bar and cancels on a signal.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct ProgressObserver {
     bar: Option<Bar>,
     interrupts: Arc<Interrupts>,
 }
 
-impl Observer for Watcher {
+impl Observer for ProgressObserver {
     fn progress(&self, done: u64, total: u64) {
         if let Some(bar) = &self.bar {
             bar.draw(done, total);
@@ -107,13 +107,13 @@ pub(crate) struct Worked<T> {
 }
 
 /// Worker that reports its progress to a watcher.
-pub(crate) trait Works {
+pub(crate) trait ReportsProgress {
     /// Sets the watcher; none removes it.
-    fn watch(&mut self, watcher: Option<Watcher>);
+    fn watch(&mut self, watcher: Option<ProgressObserver>);
 }
 
-impl Works for RollbackSession {
-    fn watch(&mut self, watcher: Option<Watcher>) {
+impl ReportsProgress for RollbackSession {
+    fn watch(&mut self, watcher: Option<ProgressObserver>) {
         match watcher {
             Some(watcher) => self.manager().observe(watcher),
             None => self.manager().observe(()),
@@ -121,8 +121,8 @@ impl Works for RollbackSession {
     }
 }
 
-impl Works for CheckpointManager {
-    fn watch(&mut self, watcher: Option<Watcher>) {
+impl ReportsProgress for CheckpointManager {
+    fn watch(&mut self, watcher: Option<ProgressObserver>) {
         match watcher {
             Some(watcher) => self.observe(watcher),
             None => self.observe(()),
@@ -131,13 +131,13 @@ impl Works for CheckpointManager {
 }
 
 /// Runs an operation with progress, and returns its result whether or not it was cancelled.
-pub(crate) fn attempt<W: Works, T>(
+pub(crate) fn attempt<W: ReportsProgress, T>(
     worker: &mut W,
     doing: &'static str,
     work: impl FnOnce(&mut W) -> T,
 ) -> io::Result<Worked<T>> {
     let interrupts = Arc::new(Interrupts::block()?);
-    worker.watch(Some(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
+    worker.watch(Some(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
     let value = work(worker);
     // Clears the line, and releases the other reference to the signals.
     worker.watch(None);
@@ -145,12 +145,12 @@ pub(crate) fn attempt<W: Works, T>(
 }
 
 /// Runs an operation that takes its observer as an argument; a cancelled one is a failure.
-pub(crate) fn observed<T, E: Ends>(
+pub(crate) fn observed<T, E: MayBeCancelled>(
     doing: &'static str,
     work: impl FnOnce(Arc<dyn Observer + Send>) -> Result<T, E>,
 ) -> Result<Result<T, E>, Failure> {
     let interrupts = Arc::new(Interrupts::block()?);
-    let watcher = Arc::new(Watcher { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
+    let watcher = Arc::new(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
     match (work(watcher), interrupts.requested()) {
         (Err(error), Some(signal)) if error.is_cancelled() => Err(Failure::interrupted(signal)),
         (worked, _) => Ok(worked),
@@ -158,7 +158,7 @@ pub(crate) fn observed<T, E: Ends>(
 }
 
 /// Runs an operation with progress; one that was cancelled before anything was changed is a failure.
-pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
+pub(crate) fn watched<W: ReportsProgress, T, E: Into<Failure> + MayBeCancelled>(
     worker: &mut W,
     doing: &'static str,
     work: impl FnOnce(&mut W) -> Result<T, E>,
@@ -172,23 +172,23 @@ pub(crate) fn watched<W: Works, T, E: Into<Failure> + Ends>(
 }
 
 /// Error that may be a cancellation.
-pub(crate) trait Ends {
+pub(crate) trait MayBeCancelled {
     fn is_cancelled(&self) -> bool;
 }
 
-impl Ends for SnapshotError {
+impl MayBeCancelled for SnapshotError {
     fn is_cancelled(&self) -> bool {
         matches!(self, SnapshotError::Capture(CaptureError::Cancelled))
     }
 }
 
-impl Ends for RollbackError {
+impl MayBeCancelled for RollbackError {
     fn is_cancelled(&self) -> bool {
         matches!(self, RollbackError::Snapshot(error) if error.is_cancelled())
     }
 }
 
-impl Ends for CheckpointError {
+impl MayBeCancelled for CheckpointError {
     fn is_cancelled(&self) -> bool {
         matches!(self, CheckpointError::Snapshot(error) if error.is_cancelled())
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_it_is() {
+    fn progress_lines_show_count_or_percentage() {
         assert_eq!(line("looking", 1234, 0), "[nono] looking: 1,234");
         assert_eq!(line("restoring", 0, 10), "[nono] restoring [........................]   0% of 10");
         assert_eq!(line("restoring", 5, 10), "[nono] restoring [############............]  50% of 10");

@@ -15,9 +15,6 @@ mod inside;
 mod links;
 mod mcp;
 mod network;
-#[allow(dead_code, reason = "shared with the tests of the engine")]
-#[path = "../../snapshot/tests/common/oracle.rs"]
-mod oracle;
 mod power;
 mod project_profile;
 mod review;

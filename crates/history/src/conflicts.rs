@@ -19,14 +19,14 @@ use nono_snapshot::{
 use crate::error::HistoryError;
 use crate::log::{RestoreHistory, Scope};
 use crate::outcome::{Merge, tidy};
-use crate::repositories::file;
+use crate::repositories::file_content;
 use crate::restore::History;
 use crate::selection::{Conflicts, Edit, OwnerRules, SnapshotChoice};
 
 /// Largest file that is merged.
 const MERGED: u64 = 8 << 20;
 
-/// What to do besides the plain restore.
+/// Actions in addition to the plain restore.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
     /// Paths without relevant changes by others: they are restored after all.
@@ -99,7 +99,7 @@ impl History<'_> {
     ) -> Result<(), HistoryError> {
         // A `.git` that is kept as a whole has no change of its own.
         let change = present.changes.get(&conflict.path);
-        let now = change.and_then(|change| file(change.old.as_ref()));
+        let now = change.and_then(|change| file_content(change.old.as_ref()));
         if let (Some(change), Some(now)) = (change, now)
             && present.written.contains(&(conflict.path.clone(), now))
         {
@@ -107,7 +107,7 @@ impl History<'_> {
             resolved.ours.push(conflict.path);
             return Ok(());
         }
-        let target = change.and_then(|change| file(change.new.as_ref()));
+        let target = change.and_then(|change| file_content(change.new.as_ref()));
         if let (Conflicts::Merge { markers }, Some(now), Some(target)) =
             (present.choice.conflicts, now, target)
         {
@@ -131,7 +131,7 @@ impl History<'_> {
         // As in the target: there is nothing left to revert.
         let Some(change) = present.changes.get(&edit.path) else { return Ok(()) };
         let conflict = Skipped { path: edit.path.clone(), why: Why::ChangedSince };
-        let (Some(now), Some(left)) = (file(change.old.as_ref()), edit.left) else {
+        let (Some(now), Some(left)) = (file_content(change.old.as_ref()), edit.left) else {
             resolved.kept.push(conflict);
             return Ok(());
         };

@@ -82,11 +82,7 @@ pub fn is_locked(dir: &Path) -> Result<bool, HistoryError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         other => other.map_err(HistoryError::io(&path))?,
     };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(source)) => Err(HistoryError::Io { path, source }),
-    }
+    nono_sys::fs::is_locked(&file).map_err(HistoryError::io(&path))
 }
 
 impl Drop for Lock {

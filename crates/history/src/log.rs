@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::HistoryError;
 use crate::removal::set_file_aside;
 
-const FILE: &str = "restores.json";
+pub(crate) const FILE: &str = "restores.json";
 const FORMAT: u32 = 1;
 
 /// All restores of one owner, oldest first. `D`: details that the owner stores with each.
@@ -73,7 +73,7 @@ pub struct RestoreStep {
 /// Paths of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// Everything if empty.
+    /// Paths of the step; empty means all.
     #[serde(with = "paths::list")]
     pub paths: Vec<PathBuf>,
     #[serde(with = "paths::list")]
@@ -98,7 +98,7 @@ pub struct Pending {
 pub struct LastRestore<T> {
     /// Position among all restores of sessions and projects.
     order: (Option<u64>, u64),
-    /// Something was kept, so that more can be restored.
+    /// Whether paths were kept, so that more can be restored.
     pub kept: bool,
     /// What was restored.
     pub point: T,
@@ -229,16 +229,9 @@ impl<D> RestoreHistory<D> {
     /// undone.
     pub fn brought_back(&self, paths: &[PathBuf]) -> Option<&Restore<D>> {
         let first = SnapshotId::Number(0);
-        let covers = |scope: &Scope| {
-            let holds = |path: &PathBuf| {
-                (scope.paths.is_empty() || scope.paths.iter().any(|above| path.starts_with(above)))
-                    && !scope.except.iter().any(|except| path.starts_with(except))
-            };
-            if paths.is_empty() { scope.paths.is_empty() } else { paths.iter().all(holds) }
-        };
         let restores = self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());
         let mut brought = restores.filter(|restore| {
-            let brought = |step: &RestoreStep| step.target == first && covers(&step.scope);
+            let brought = |step: &RestoreStep| step.target == first && step.scope.covers(paths);
             restore.steps.iter().any(brought) && !self.is_undone(&restore.id)
         });
         brought.next_back()
@@ -330,6 +323,15 @@ fn is_edit(id: &SnapshotId) -> bool {
 }
 
 impl Scope {
+    /// Whether it covers all of these paths, or everything if there are none.
+    pub fn covers(&self, paths: &[PathBuf]) -> bool {
+        let holds = |path: &PathBuf| {
+            (self.paths.is_empty() || self.paths.iter().any(|above| path.starts_with(above)))
+                && !self.except.iter().any(|except| path.starts_with(except))
+        };
+        if paths.is_empty() { self.paths.is_empty() } else { paths.iter().all(holds) }
+    }
+
     pub(crate) fn options(&self, keep_changed_since: Vec<SnapshotId>, force: bool) -> RestoreOptions {
         RestoreOptions { paths: self.paths.clone(), except: self.except.clone(), keep_changed_since, force }
     }

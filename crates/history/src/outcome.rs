@@ -47,7 +47,7 @@ pub struct Done {
     /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
-    /// Something failed that may succeed later; a file owner that cannot be set does not count.
+    /// Whether a failure may succeed later; a file owner that cannot be set does not count.
     pub failed_for_now: bool,
     /// Interrupted before it was complete: the next command completes it.
     pub interrupted: bool,
@@ -84,7 +84,7 @@ impl Plan {
         self.kept.extend_from_slice(plan.skipped());
         add_lost(&mut self.lost, plan.lost());
         let linked = plan.notes().iter().map(|note| {
-            format!("{} has other names outside: those keep the present file", note.path.display())
+            format!("{} has hard links elsewhere, which keep the current content", note.path.display())
         });
         self.notes.extend(linked);
     }

@@ -10,6 +10,8 @@ use crate::error::HistoryError;
 
 /// Seconds after its last work during which an owner keeps everything: the user may be working with it.
 const RECENT: u64 = 300;
+/// Maximum number of rounds of [`retry`].
+const ROUNDS: usize = 4;
 
 /// Entries to remove to free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,24 @@ fn until_enough(sure: u64, each: &[u64], missing: u64) -> Victims {
     Victims { count, enough: freed >= missing, freed }
 }
 
+/// Run `work`, and while it does not fit, make room for the `needed` bytes and run it again. Each round frees what the one
+/// before was short of; sizes are estimates, which may be wrong more than once. `make_room` is false if that is impossible.
+pub fn retry<T, E, F>(
+    mut work: impl FnMut() -> Result<T, E>,
+    needed: impl Fn(&E) -> Option<u64>,
+    mut make_room: impl FnMut(u64) -> Result<bool, F>,
+) -> Result<Result<T, E>, F> {
+    let mut outcome = work();
+    for _ in 0..ROUNDS {
+        let Some(bytes) = outcome.as_ref().err().and_then(&needed) else { break };
+        if !make_room(bytes)? {
+            break;
+        }
+        outcome = work();
+    }
+    Ok(outcome)
+}
+
 /// Bytes on disk of everything below a folder.
 pub fn disk_bytes(path: &Path) -> Result<u64, HistoryError> {
     fs::disk_bytes(path).map_err(|(path, source)| HistoryError::Io { path, source })
@@ -75,7 +95,7 @@ pub fn gaps(coverage: &Coverage) -> Option<String> {
     let names: Vec<String> = left_out.examples.iter().map(|one| one.path.display().to_string()).collect();
     let more = left_out.entries.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("not protected, the store has no room for it: {}{more}", names.join(", ")))
+    Some(format!("not protected, because the store is full: {}{more}", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -93,6 +113,24 @@ mod tests {
         assert_eq!(of(3, &[5, 5, 5], 8), (1, true, 8));
         assert_eq!(of(1, &[5, 5, 5], 17), (3, false, 16));
         assert_eq!(of(0, &[], 1), (0, false, 0));
+    }
+
+    #[test]
+    fn room_is_made_until_it_fits_or_cannot() {
+        let tries = |rounds_short: u64, can: bool| {
+            let (short, made) = (std::cell::Cell::new(rounds_short), std::cell::Cell::new(0));
+            let work = || if short.get() == 0 { Ok(()) } else { Err(short.get()) };
+            let make = |needed| {
+                made.set(made.get() + 1);
+                short.set(needed - 1);
+                Ok::<_, ()>(can)
+            };
+            (retry(work, |needed| Some(*needed), make).unwrap(), made.get())
+        };
+        assert_eq!(tries(0, true), (Ok(()), 0));
+        assert_eq!(tries(2, true), (Ok(()), 2));
+        assert_eq!(tries(9, true), (Err(5), 4));
+        assert_eq!(tries(9, false), (Err(9), 1));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn remove_tree(path: &Path) -> Result<(), HistoryError> {
     }
 }
 
-/// Free what nothing references in the store at `dir`, if there is one; `how` is the engine's `gc` or `purge`.
+/// Free what nothing references in the store at `dir`, if there is one; `how` is the engine's `gc` or `gc_compact`.
 pub fn collect(dir: &Path, how: fn(&Store) -> Result<GcReport, SnapshotError>) -> Result<(), HistoryError> {
     if dir.is_dir() {
         how(&Store::open(dir).map_err(SnapshotError::from)?)?;

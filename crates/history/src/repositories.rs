@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::restore::{Skipped, Why};
-use nono_snapshot::{Change, ContentHash, RestoreOptions, SnapshotId};
+use nono_snapshot::{Change, ContentHash, RestoreOptions, SnapshotId, git_index};
 
 use crate::error::HistoryError;
-use crate::git_index;
 use crate::log::Scope;
 use crate::restore::History;
 
@@ -92,7 +91,8 @@ impl History<'_> {
         if !options.paths.iter().any(|repository| is_index(repository, &change.path)) {
             return Ok(false);
         }
-        let (Some(old), Some(new)) = (file(change.old.as_ref()), file(change.new.as_ref())) else {
+        let (Some(old), Some(new)) = (file_content(change.old.as_ref()), file_content(change.new.as_ref()))
+        else {
             return Ok(false);
         };
         let (old, new) = (self.manager.content(old, COMPARED)?, self.manager.content(new, COMPARED)?);
@@ -101,7 +101,7 @@ impl History<'_> {
 }
 
 /// Content hash of a regular file.
-pub(crate) fn file(version: Option<&Version>) -> Option<ContentHash> {
+pub fn file_content(version: Option<&Version>) -> Option<ContentHash> {
     version.filter(|version| version.kind == FileKind::File).and_then(|version| version.hash)
 }
 

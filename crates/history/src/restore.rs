@@ -204,23 +204,26 @@ impl<'a> History<'a> {
         prepared: Prepared,
         begin: Begin<D>,
     ) -> Result<(Under<D>, Done), HistoryError> {
-        let (mut under, mut done) = self.begin(begin, choice.target.clone())?;
-        self.restore_part(&mut under, &mut done, choice, rule, prepared)?;
+        self.restore_parts([(choice, rule, prepared)], choice.target.clone(), begin)
+    }
+
+    /// Carry out a restore in parts that have no paths in common: one log entry undoes all of them.
+    pub fn restore_parts<'p, D: Details>(
+        &mut self,
+        parts: impl IntoIterator<Item = (&'p SnapshotChoice, &'p OwnerRules, Prepared)>,
+        target: SnapshotId,
+        begin: Begin<D>,
+    ) -> Result<(Under<D>, Done), HistoryError> {
+        let mut under = Under::new(RestoreHistory::load_or_begin(self.dir)?, begin, target, None);
+        let mut done = Done::default();
+        for (choice, rule, prepared) in parts {
+            self.restore_part(&mut under, &mut done, choice, rule, prepared)?;
+        }
         Ok((under, done))
     }
 
-    /// Begin a restore in parts: one log entry undoes all of them.
-    pub fn begin<D: Details>(
-        &mut self,
-        begin: Begin<D>,
-        target: SnapshotId,
-    ) -> Result<(Under<D>, Done), HistoryError> {
-        let under = Under::new(RestoreHistory::load_or_begin(self.dir)?, begin, target, None);
-        Ok((under, Done::default()))
-    }
-
     /// Restore one part, unless an earlier part was interrupted.
-    pub fn restore_part<D: Details>(
+    fn restore_part<D: Details>(
         &mut self,
         under: &mut Under<D>,
         done: &mut Done,

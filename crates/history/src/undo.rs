@@ -23,7 +23,7 @@ struct Back {
 /// An interrupted restore that the engine completed.
 #[derive(Debug)]
 pub struct Recovered<D> {
-    /// To be finished by the owner; None if the log did not contain it.
+    /// Step for the owner to finish; None if the log did not contain it.
     pub under: Option<Under<D>>,
     pub done: Done,
 }

@@ -88,7 +88,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let folder = SessionFolder::create(&host.session_base)?;
     host.context.session_dir = Some(folder.dir.clone());
     let support = support();
-    let policy = session::resolve(&request, &host)?.0;
+    let policy = session::resolve(&request, &session::profile(&request, &host)?, &host)?;
     let mut blueprint = compile(&policy, &support, ExecStrategy::Supervised, &folder.paths())?;
     if let Some(ProxyPlace::Host(_)) = blueprint.proxy {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, proxy_port);
@@ -98,7 +98,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let prepared = Prepared::new(blueprint.mediate(Mediation::default(), &support)?, folder.paths())?;
     let take = move |listener: OwnedFd| {
         serve(TcpListener::from(listener));
-        fail.clone().map_or(Ok(()), Err)
+        fail.clone().map_or(Ok(()), |why| Err(why.into()))
     };
     let mediate = Mediate {
         own_network: prepared.blueprint().layers.net,

@@ -1,11 +1,12 @@
 //! Running sessions seen from outside: listing, inspecting and stopping them.
 
-mod place;
+mod run_entry;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nono_catalogue::session_ref::{self, SessionRef};
 use nono_supervisor::channel::{
     CONTROL_SOCKET, ChannelResponse, ClientError, ControlRequest, RunningStatus, SessionInfo, Wait, exchange,
     new_id,
@@ -13,16 +14,16 @@ use nono_supervisor::channel::{
 use nono_sys::errno;
 use thiserror::Error;
 
+use crate::audit::AuditError;
 use crate::rollback::catalogue::overlap;
-use crate::session_ref::{self, SessionRef};
-pub(crate) use place::SessionSocket;
+pub(crate) use run_entry::SessionSocket;
 
 /// Reasons why a running session could not be found or reached.
 #[derive(Debug, Error)]
 pub enum ControlError {
     #[error("no session is running")]
     NoSessions,
-    #[error("there is no running session {text}")]
+    #[error("no running session is called \"{text}\"")]
     NotFound { text: String },
     #[error("{text} matches several sessions: {}", .ids.join(", "))]
     Ambiguous { text: String, ids: Vec<String> },
@@ -58,9 +59,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All running sessions, newest first. One that cannot be read is an entry of the second list.
 pub fn list(state_dir: &Path) -> Result<(Vec<Running>, Vec<ControlError>), ControlError> {
-    let unreadable = |source| ControlError::Io { path: place::base(state_dir), source };
+    let unreadable = |source| ControlError::Io { path: run_entry::base(state_dir), source };
     let (mut sessions, mut problems) = (Vec::new(), Vec::new());
-    for dir in place::running(state_dir).map_err(unreadable)? {
+    for dir in run_entry::running(state_dir).map_err(unreadable)? {
         match read(&dir) {
             Ok(session) => sessions.push(session),
             // It ended while the list was made.
@@ -69,13 +70,13 @@ pub fn list(state_dir: &Path) -> Result<(Vec<Running>, Vec<ControlError>), Contr
         }
     }
     sessions.sort_by_cached_key(|session| {
-        std::cmp::Reverse(session_ref::age(&session.info.started, &session.info.id))
+        std::cmp::Reverse(session_ref::age_in(&session.dir, &session.info.started, &session.info.id))
     });
     Ok((sessions, problems))
 }
 
 fn read(dir: &Path) -> Result<Running, ControlError> {
-    let path = dir.join(place::RECORD);
+    let path = dir.join(run_entry::RECORD);
     let text = std::fs::read(&path).map_err(|source| ControlError::Io { path: path.clone(), source })?;
     let info = serde_json::from_slice(&text)
         .map_err(|error| ControlError::Damaged { path, what: error.to_string() })?;
@@ -83,22 +84,22 @@ fn read(dir: &Path) -> Result<Running, ControlError> {
 }
 
 /// A session without snapshots whose supervisor was killed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Killed {
     pub info: SessionInfo,
     /// Whether it had a log, which is closed now; or the reason why it could not be closed.
-    pub closed: Result<bool, String>,
+    pub closed: Result<bool, AuditError>,
 }
 
 /// Close the logs of killed sessions without snapshots that worked above or below `cwd`. Those with snapshots are ended
 /// with their last snapshot ([`crate::rollback::Catalogue::end_killed`]).
 pub fn end_killed(state_dir: &Path, cwd: &Path) -> Vec<Killed> {
     // `list` reports what cannot be listed.
-    let dead = place::dead(&place::base(state_dir)).into_iter();
+    let dead = run_entry::dead(&run_entry::base(state_dir)).into_iter();
     let untracked = dead.filter_map(|dir| Some((read(&dir).ok()?.info, dir)));
     untracked
         .filter(|(info, _)| info.rollback.is_none() && overlap(&info.workdir, cwd))
-        .map(|(info, dir)| Killed { closed: place::clear(state_dir, &dir, &info), info })
+        .map(|(info, dir)| Killed { closed: run_entry::clear(state_dir, &dir, &info), info })
         .collect()
 }
 

@@ -12,7 +12,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//!
 //! [`session::run`] performs a whole supervised run, from a request to a report.
 //! [`exec::run`] runs one command under a set of grants and returns its output.
 //! [`rollback`] lists, shows, restores, undoes and verifies the sessions of runs with snapshots.
@@ -27,25 +26,28 @@
 //! Nothing here prints, prompts, exits, or reads the environment or the home folder: the caller passes these in.
 
 pub mod approval;
-pub mod audit;
-pub mod checkpoints;
-mod config_file;
 pub mod control;
 pub mod diagnostic;
 pub mod directory;
 pub mod exec;
-pub mod file_log;
 pub mod interrupt;
-pub mod json;
 pub mod learn;
 pub mod links;
-mod own_file;
 pub mod project_profile;
-pub mod rollback;
 pub mod session;
-mod session_ref;
 mod streams;
-pub mod undo;
+
+/// Sessions with snapshots: found, shown, compared, restored, undone, verified and removed.
+pub mod rollback {
+    pub use nono_catalogue::rollback::{
+        AllVerified, Baseline, Body, Catalogue, ChangeCounts, ChangeSet, Changed, Checks, Conflicts, Done,
+        FileDiff, Hunk, Item, ItemKind, Later, LineKind, Merge, PatchLine, Plan, Pruned, RestoreChoice,
+        Retention, RollbackError, RollbackReport, RollbackRequest, RollbackSession, RollbackSettings,
+        Segment, SessionEntry, SessionVerified, SessionsForgot, SnapshotInfo, Status, ToUndo, TrackedSession,
+        autorun, catalogue, changes, error, forget, json, live_lock, patch, prune, repair, restore, seals,
+        settings, tracking, verify,
+    };
+}
 
 /// Hooks of coding agents, and what an agent is told of the sandbox around it.
 pub mod hooks {
@@ -54,27 +56,30 @@ pub mod hooks {
     pub use crate::diagnostic::agent as denial;
 }
 
-pub use diagnostic::{Denial, DiagnosticFormatter, Findings, Limit, Seen};
+pub use diagnostic::{Denial, DenialDetails, DiagnosticFormatter, Findings, Limit};
 pub use nono_agents::known as agents;
+pub use nono_catalogue::config_file::SettingProblem;
+pub use nono_catalogue::{audit, checkpoints, file_log, json, undo};
 pub use nono_egress::{helper, network, proxy};
 /// Policy documents: groups of paths and network rules, as other programs write them.
 pub use nono_policy::document;
-pub use nono_policy::hosts::HostRule;
-pub use nono_policy::links::{Departure, TypedLink};
+pub use nono_policy::host_rule::HostRule;
+pub use nono_policy::links::{EscapingLink, TypedLink};
 pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};
 pub use nono_policy::{
     AccessMode, AccessRule, AddressClass, CapabilityError, CapabilitySet, CapabilitySetBuilder,
     CapabilitySource, ClosedBy, ClosedHow, ClosedPath, DeniedReason, DiffLine, EnvRequest, EnvironmentRules,
-    Facts, FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits, MergedProfile,
-    NetworkPolicy, NetworkQuery, NetworkReason, PathKind, PlatformRuleError, PolicyData, PolicyError,
-    PolicyNote, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore, ProjectEntry,
-    ProjectOverlay, QueryResult, ResolvedPolicy, RuleAccess, RunRequest, SandboxState, SetAnswer, SetQuery,
-    StateError, Suggestion, Typed, diff as profile_diff, is_within, query_network, query_path, query_path_on,
-    schema as profile_schema, state_dir, template as profile_template,
+    ExtendedBy, Facts, FsCapability, GrantKind, GrantRequest, HostContext, HostFacts, HostGrant, Limits,
+    MergedProfile, NetworkPolicy, NetworkQuery, NetworkReason, PathKind, PlatformRuleError, PolicyData,
+    PolicyError, PolicyNote, Profile, ProfileError, ProfileInfo, ProfileOrigin, ProfileRef, ProfileStore,
+    ProjectEntry, ProjectOverlay, QueryResult, ResolvedPolicy, RuleAccess, RunRequest, SandboxState,
+    SetAnswer, SetQuery, StateError, Suggestion, Typed, UnknownKey, diff as profile_diff, is_within,
+    query_network, query_path, query_path_on, schema as profile_schema, state_dir,
+    template as profile_template,
 };
 pub use nono_sandbox::{
-    ApplyError, ExecStrategy, Guarantee, Held, Namespaces, Refusal, Sandbox, Support as SandboxSupport,
-    guarantees,
+    ApplyError, ExecStrategy, Guarantee, GuaranteeState, Namespaces, NoProcessLimit, Refusal, Sandbox,
+    Support as SandboxSupport, guarantees,
 };
 /// Snapshots of folders, comparison, restore: the engine, as a library of its own.
 pub use nono_snapshot as snapshot;
@@ -83,6 +88,9 @@ pub use nono_supervisor::channel::{
 };
 pub use nono_supervisor::report::{DeniedAttempt, MediationReport, Refused};
 pub use nono_supervisor::{
-    Canary, LimitHit, MemoryMethod, is_contained, program, recorded, report, request, terminal_lease, urls,
+    Canary, LimitHit, MemoryMethod, ServiceError, is_contained, program, recorded, report, request,
+    terminal_lease, urls,
 };
+pub use nono_sys::fs::temporary_beside;
+pub use nono_sys::launch::NOT_RUN;
 pub use nono_sys::wait::{Ended, signal_name};

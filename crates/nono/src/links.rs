@@ -7,35 +7,22 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nono_policy::links::{self, Departure, TypedLink, Way};
-use nono_policy::{CapabilitySource, HostFacts, MergedProfile, ProfileError, RunRequest};
-use nono_sys::{errno, fs};
+use nono_policy::links::{self, EscapingLink, LinkTrace, TypedLink};
+use nono_policy::{CapabilitySource, HostFacts, MergedProfile, RunRequest};
+use nono_sys::fs;
 use rustix::fs::{Mode, OFlags, openat};
-use thiserror::Error;
 
-use crate::session::{self, Host};
-use nono_policy::state_dir::{self, StateDirError};
+use crate::session::Host;
+use nono_policy::state_dir::{self, StateFileError};
 
 const FILE: &str = "links.json";
 
-/// Reasons why an agreement was not saved.
-#[derive(Debug, Error)]
-pub enum AgreeError {
-    #[error(transparent)]
-    State(#[from] StateDirError),
-    #[error("{path}: {}", errno::describe(.source), path = .path.display())]
-    Io { path: PathBuf, source: io::Error },
-}
-
 /// Add the links that were agreed to before to the request. Returns the paths with links that need agreement.
-pub fn recall(request: &mut RunRequest, host: &Host) -> Result<Vec<TypedLink>, ProfileError> {
-    // Without a named profile, no profile opens a path.
-    let named = request.profile.is_some() || !request.extends.is_empty() || !request.projects.is_empty();
-    let profile = if named { session::profile(request, host)? } else { MergedProfile::default() };
-    let typed = links::typed(request, &host.context, &profile, &HostFacts);
+pub fn recall(request: &mut RunRequest, profile: &MergedProfile, host: &Host) -> Vec<TypedLink> {
+    let typed = links::typed(request, &host.context, profile, &HostFacts);
     let (known, doubtful) = sort(typed, host);
-    request.links.extend(known.into_iter().flat_map(|typed| typed.way.departures));
-    Ok(doubtful)
+    request.links.extend(known.into_iter().flat_map(|typed| typed.way.escaping_links));
+    doubtful
 }
 
 /// The target of a path that is not a grant; and the path itself, if it leaves a folder through a link that needs
@@ -45,7 +32,7 @@ pub fn look(path: &Path, host: Option<&Host>) -> io::Result<(PathBuf, Option<Typ
     let way = links::follow(&HostFacts, home, path)?;
     let end = way.end.clone();
     let typed = TypedLink { path: path.to_owned(), way, source: CapabilitySource::User };
-    if typed.way.departures.is_empty() {
+    if typed.way.escaping_links.is_empty() {
         return Ok((end, None));
     }
     let doubtful = host.map_or_else(|| Some(typed.clone()), |host| sort(vec![typed.clone()], host).1.pop());
@@ -78,46 +65,44 @@ fn sort(typed: Vec<TypedLink>, host: &Host) -> (Vec<TypedLink>, Vec<TypedLink>) 
         return (typed, Vec::new());
     }
     let agreed = agreed(&host.context.state_dir);
-    let is_known = |Way { departures, .. }: &Way| departures.iter().all(|one| agreed.contains(one));
+    let is_known =
+        |LinkTrace { escaping_links, .. }: &LinkTrace| escaping_links.iter().all(|one| agreed.contains(one));
     typed.into_iter().partition(|typed| is_known(&typed.way))
 }
 
 /// The saved agreements; an unreadable file counts as none.
-fn agreed(state_dir: &Path) -> Vec<Departure> {
+fn agreed(state_dir: &Path) -> Vec<EscapingLink> {
     let bytes = std::fs::read(state_dir.join(FILE)).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 /// Save the user's agreement.
-pub fn agree(state_dir: &Path, departures: &[Departure]) -> Result<(), AgreeError> {
-    state_dir::ensure(state_dir)?;
-    let path = state_dir.join(FILE);
+pub fn agree(state_dir: &Path, escaping_links: &[EscapingLink]) -> Result<(), StateFileError> {
     let mut all = agreed(state_dir);
     // A link has one target.
-    all.retain(|old| departures.iter().all(|new| new.link != old.link));
-    all.extend(departures.iter().cloned());
-    let text = serde_json::to_vec_pretty(&all).map_err(io::Error::from);
-    text.and_then(|text| fs::write_whole(&path, &text)).map_err(|source| AgreeError::Io { path, source })
+    all.retain(|old| escaping_links.iter().all(|new| new.link != old.link));
+    all.extend(escaping_links.iter().cloned());
+    state_dir::save_json(state_dir, FILE, &all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn departure(link: &str, target: &str) -> Departure {
-        Departure { link: link.into(), target: target.into() }
+    fn escaping(link: &str, target: &str) -> EscapingLink {
+        EscapingLink { link: link.into(), target: target.into() }
     }
 
     #[test]
     fn an_answer_holds_for_one_link_with_one_target() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        let one = departure("/p/build", "/data");
+        let one = escaping("/p/build", "/data");
         agree(&state, std::slice::from_ref(&one)).unwrap();
-        agree(&state, &[departure("/p/other", "/x")]).unwrap();
-        assert_eq!(agreed(&state), [one, departure("/p/other", "/x")]);
-        agree(&state, &[departure("/p/build", "/")]).unwrap();
-        assert_eq!(agreed(&state), [departure("/p/other", "/x"), departure("/p/build", "/")]);
+        agree(&state, &[escaping("/p/other", "/x")]).unwrap();
+        assert_eq!(agreed(&state), [one, escaping("/p/other", "/x")]);
+        agree(&state, &[escaping("/p/build", "/")]).unwrap();
+        assert_eq!(agreed(&state), [escaping("/p/other", "/x"), escaping("/p/build", "/")]);
         std::fs::write(state.join(FILE), "{").unwrap();
         assert!(agreed(&state).is_empty());
     }
@@ -140,13 +125,5 @@ mod tests {
         io::Write::write_all(&mut create(&link, &file, 0o600).unwrap(), b"new").unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         create(Path::new("/dev/null"), Path::new("/dev/null"), 0o600).unwrap();
-    }
-
-    #[test]
-    fn no_profile_by_name_means_no_path_of_a_profile() {
-        let store = nono_policy::ProfileStore::new(None);
-        let default =
-            store.resolve(&nono_policy::ProfileRef::Name("default".to_owned()), &[]).unwrap().filesystem;
-        assert_eq!(default, nono_policy::profile::MergedFilesystem::default());
     }
 }

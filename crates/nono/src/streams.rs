@@ -21,23 +21,23 @@ const LAST_WORDS: usize = 64 << 20;
 
 /// Signals the end of the run when dropped. By a byte, not by closing the pipe: a process that was forked meanwhile
 /// holds a copy of the descriptor.
-pub(crate) struct End(PipeWriter);
+pub(crate) struct RunEndSignal(PipeWriter);
 
-impl End {
-    pub(crate) fn new() -> io::Result<(PipeReader, End)> {
+impl RunEndSignal {
+    pub(crate) fn new() -> io::Result<(PipeReader, RunEndSignal)> {
         let (over, end) = io::pipe()?;
-        Ok((over, End(end)))
+        Ok((over, RunEndSignal(end)))
     }
 }
 
-impl Drop for End {
+impl Drop for RunEndSignal {
     fn drop(&mut self) {
         // Fails only if the reader is gone.
         let _ = self.0.write_all(b".");
     }
 }
 
-/// Ends a command when dropped, or earlier on request; by a byte, as for [`End`].
+/// Ends a command when dropped, or earlier on request; by a byte, as for [`RunEndSignal`].
 pub(crate) struct CancelPipe(PipeWriter);
 
 impl CancelPipe {
@@ -69,21 +69,21 @@ pub struct Captured {
 }
 
 /// Our ends of a command's streams.
-pub(crate) struct Wires<'a> {
+pub(crate) struct StreamPipes<'a> {
     input: Option<Feeding<'a>>,
     /// None, or stdout and stderr.
     outputs: Vec<Taking>,
 }
 
-impl<'a> Wires<'a> {
+impl<'a> StreamPipes<'a> {
     /// Create the pipes; returns our ends and the command's. A stream that is neither given nor captured is inherited.
     /// `limit`: maximum number of bytes kept of each output; the rest is read and dropped.
     pub(crate) fn new(
         input: Option<Cow<'a, [u8]>>,
         capture: bool,
         limit: Option<u64>,
-    ) -> io::Result<(Wires<'a>, Streams)> {
-        let mut wires = Wires { input: None, outputs: Vec::new() };
+    ) -> io::Result<(StreamPipes<'a>, Streams)> {
+        let mut wires = StreamPipes { input: None, outputs: Vec::new() };
         let mut streams = Streams::default();
         if let Some(bytes) = input {
             let (theirs, ours) = launch::output_pipe()?;
@@ -102,7 +102,7 @@ impl<'a> Wires<'a> {
         Ok((wires, streams))
     }
 
-    /// Copy until [`End`] is dropped. `look` is called before each wait and returns its maximum duration; `None` is
+    /// Copy until [`RunEndSignal`] is dropped. `look` is called before each wait and returns its maximum duration; `None` is
     /// unlimited.
     pub(crate) fn attend(
         mut self,

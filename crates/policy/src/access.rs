@@ -64,6 +64,16 @@ pub enum CapabilitySource {
     System,
 }
 
+impl CapabilitySource {
+    /// The source as the subject of a sentence: "granted by you".
+    pub fn subject(&self) -> String {
+        match self {
+            CapabilitySource::User => "you".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for CapabilitySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Host, HostName, HostRule, Hosts};
+use crate::host_rule::{Host, HostName, HostRule, Hosts};
 
 /// Class of a closed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

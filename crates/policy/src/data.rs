@@ -149,9 +149,9 @@ pub enum SavedFormat {
     Yaml,
 }
 
-/// Stand-in for an absent file or folder of an agent.
+/// Kind and content of a settings file or folder that an agent lacks, as it is created for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandIn<'a> {
+pub enum DefaultSetting<'a> {
     File(&'a str),
     Directory,
 }
@@ -194,11 +194,6 @@ impl PolicyData {
         })
     }
 
-    /// The text of the embedded policy, comments included.
-    pub fn embedded_text() -> &'static str {
-        EMBEDDED
-    }
-
     /// Comments of the embedded file fill whole lines, so that this, on the path of every run, can leave the work to
     /// the faster parser.
     fn parse(text: &str) -> Result<PolicyData, serde_json::Error> {
@@ -212,12 +207,14 @@ impl PolicyData {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// Stand-in for an absent file or folder of an agent, if the name is one of its settings.
-    pub fn stand_in(&self, agent: &str, name: &OsStr) -> Option<StandIn<'_>> {
+    /// Kind and content of a file or folder that an agent lacks, if the name is one of its settings.
+    pub fn default_setting(&self, agent: &str, name: &OsStr) -> Option<DefaultSetting<'_>> {
         let agent = self.agents.iter().find(|known| known.name == agent)?;
         let name = name.to_str()?;
-        let file = agent.files.get(name).map(|text| StandIn::File(text));
-        file.or_else(|| agent.directories.iter().any(|known| known == name).then_some(StandIn::Directory))
+        let file = agent.files.get(name).map(|text| DefaultSetting::File(text));
+        file.or_else(|| {
+            agent.directories.iter().any(|known| known == name).then_some(DefaultSetting::Directory)
+        })
     }
 
     /// Rules for saving an agent's file of this name, if it saves anything there.
@@ -269,9 +266,11 @@ mod tests {
 
     #[test]
     fn the_embedded_policy_is_ordinary_json_with_comments() {
-        let value =
-            jsonc_parser::parse_to_serde_value(EMBEDDED, &jsonc_parser::ParseOptions::default()).unwrap();
-        let data: PolicyData = serde_json::from_value(value.unwrap()).unwrap();
+        let (collect, options) =
+            (jsonc_parser::CollectOptions::default(), jsonc_parser::ParseOptions::default());
+        let parsed = jsonc_parser::parse_to_ast(EMBEDDED, &collect, &options).unwrap();
+        let value = serde_json::Value::from(parsed.value.unwrap());
+        let data: PolicyData = serde_json::from_value(value).unwrap();
         assert_eq!(&data, PolicyData::embedded());
     }
 

@@ -17,13 +17,13 @@ pub(crate) const OWN_PREFIX: &str = "NONO_";
 /// A key that stays outside, and the placeholder that the command sees instead.
 pub struct ReplacedKey {
     pub key: String,
-    pub dummy: String,
+    pub placeholder: String,
 }
 
 impl fmt::Debug for ReplacedKey {
     /// Without the key, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplacedKey").field("dummy", &self.dummy).finish_non_exhaustive()
+        f.debug_struct("ReplacedKey").field("placeholder", &self.placeholder).finish_non_exhaustive()
     }
 }
 

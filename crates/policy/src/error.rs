@@ -10,15 +10,15 @@ use nono_sys::errno::describe;
 use thiserror::Error;
 
 use crate::access::{AccessMode, CapabilitySource};
-use crate::hosts::{HostError, HostRule};
+use crate::host_rule::{HostError, HostRule};
 use crate::request::GrantKind;
 
 /// Reason why a run was refused before anything started.
 #[derive(Debug, Error)]
 pub enum PolicyError {
-    #[error("{} does not exist (granted by {from})", .path.display())]
+    #[error("{} does not exist (granted by {})", .path.display(), .from.subject())]
     PathNotFound { path: PathBuf, from: CapabilitySource },
-    #[error("{} is a link that leads nowhere (granted by {from})", .path.display())]
+    #[error("{} is a link that leads nowhere (granted by {})", .path.display(), .from.subject())]
     DanglingLink { path: PathBuf, from: CapabilitySource },
     #[error("{} cannot be resolved: {}", .path.display(), describe(.source))]
     Resolve { path: PathBuf, source: io::Error },
@@ -37,8 +37,8 @@ pub enum PolicyError {
     #[error("{} is not a unix socket", .path.display())]
     NotASocket { path: PathBuf },
     #[error(
-        "{} leads to {}: the link {} goes out of its folder, and a command could have made it (granted by {from})",
-        .path.display(), .found.display(), .link.display()
+        "{} leads to {}: the link {} leaves its folder, and a sandboxed command could have made it (granted by {})",
+        .path.display(), .found.display(), .link.display(), .from.subject()
     )]
     LeadsOut { path: PathBuf, link: PathBuf, found: PathBuf, from: CapabilitySource },
     #[error("{} is protected (group {group})", .path.display())]
@@ -53,14 +53,14 @@ pub enum PolicyError {
         "{} decides what {agent} runs outside the sandbox, and can be granted for reading only", .path.display()
     )]
     AgentSettings { path: PathBuf, agent: String },
-    #[error("{} is granted but lies in {}, which is denied by {by}", .path.display(), .deny.display())]
+    #[error("{} is granted but lies in {}, which is denied by {}", .path.display(), .deny.display(), .by.subject())]
     GrantDenied { path: PathBuf, deny: PathBuf, by: CapabilitySource },
     #[error(
         "{} is denied but does not exist; nono cannot keep a name closed that is created later inside {}, which is \
          granted", .path.display(), .grant.display()
     )]
     DenyAbsent { path: PathBuf, grant: PathBuf },
-    #[error("{text} needs a home folder, and there is none")]
+    #[error("{text} needs a home folder, and none is known")]
     NoHome { text: String },
     #[error("{text}: unknown variable ${variable}")]
     UnknownVariable { text: String, variable: String },
@@ -68,24 +68,29 @@ pub enum PolicyError {
     UnknownGroup { name: String, nearest: Option<String> },
     #[error("the protected group {name:?} cannot be excluded by a profile")]
     ProtectedGroupExcluded { name: String },
-    #[error("the environment variable {name} can inject code and never reaches the command")]
+    #[error("the environment variable {name} can inject code and is never passed on; leave it out")]
     NeverVariable { name: String },
     #[error("the environment variable {name} is reserved for nono")]
     ReservedVariable { name: String },
-    #[error("{name:?} is not a usable name or value of an environment variable")]
+    #[error(
+        "invalid environment variable {name:?}: the name must not be empty or contain \"=\" or \"*\", and nothing may contain NUL"
+    )]
     BadVariable { name: String },
     #[error("profile {profile} opens the network and also lists single ports or hosts")]
     NetworkContradiction { profile: String },
-    #[error("{rule} is opened by {by}, and the whole network is {}", if *.open { "open" } else { "blocked" })]
+    #[error("{rule} is opened by {by}, but the whole network is {}", if *.open { "open" } else { "blocked" })]
     HostContradiction { rule: HostRule, by: CapabilitySource, open: bool },
     #[error("profile {profile}: network.allow_domain: {source}")]
     BadHost { profile: String, source: HostError },
-    #[error("{} is more than the profile of a project can open (granted by {from})", .path.display())]
+    #[error("{} is too broad for a project's profile (granted by {})", .path.display(), .from.subject())]
     TooBroadForProject { path: PathBuf, from: CapabilitySource },
-    #[error("{} now leads to {}, which you have not agreed to (granted by {from})", .path.display(), .found.display())]
+    #[error(
+        "{} now leads to {}, which you have not agreed to (granted by {})",
+        .path.display(), .found.display(), .from.subject()
+    )]
     NotAsAgreed { path: PathBuf, found: PathBuf, from: CapabilitySource },
     #[error(
-        "{} is granted by {from} and has {} in it, whose protection is bypassed: that is for your own grants only",
+        "{} (granted by {from}) contains {}, whose protection you bypassed; a project's profile cannot use your bypass",
         .path.display(), .bypass.display()
     )]
     BypassForProject { path: PathBuf, bypass: PathBuf, from: CapabilitySource },
@@ -106,11 +111,11 @@ impl PolicyError {
                     .to_owned(),
             ),
             PolicyError::LeadsOut { found, from: CapabilitySource::Profile(name), .. } => Some(format!(
-                "name {} in profile {name} if that is meant, or agree to the link on a terminal, once",
+                "write {} in profile {name} if you mean that target, or run this once on a terminal to confirm the link",
                 found.display()
             )),
             PolicyError::LeadsOut { found, .. } => Some(format!(
-                "give {} itself if that is meant, or agree to the link on a terminal, once",
+                "use {} if you mean that target, or run this once on a terminal to confirm the link",
                 found.display()
             )),
             PolicyError::Protected { path, .. } => {
@@ -149,7 +154,7 @@ impl PolicyError {
                 Some("--no-project-profile runs without the project's profile".to_owned())
             }
             PolicyError::BadHost { .. } => {
-                Some("write a name, *.name or an address, each perhaps with :port".to_owned())
+                Some("write NAME, *.NAME or an address, optionally with :PORT".to_owned())
             }
             PolicyError::PathNotFound { path, from: CapabilitySource::Profile(name) } => Some(format!(
                 "mark it in profile {name} as {{\"path\": \"{}\", \"optional\": true}}, or create it",
@@ -211,8 +216,8 @@ pub enum ProfileError {
     NameMismatch { path: PathBuf, name: String, expected: String },
     #[error("{} uses the name of the built-in profile {name:?}, which is reserved", .path.display())]
     ReservedName { path: PathBuf, name: String },
-    #[error("there is no profile {name:?}{}{}", for_whom(.wanted_by.as_ref()), did_you_mean(.nearest.as_ref()))]
-    Unknown { name: String, wanted_by: Option<String>, nearest: Option<String> },
+    #[error("there is no profile {name:?}{}", extended_and_nearest(.extended_by.as_ref(), .nearest.as_ref()))]
+    Unknown { name: String, extended_by: Option<ExtendedBy>, nearest: Option<String> },
     #[error("profiles extend each other in a circle: {}", .chain.join(" -> "))]
     Cycle { chain: Vec<String> },
     #[error("profile {profile}: unknown group {group:?}{}", did_you_mean(.nearest.as_ref()))]
@@ -221,7 +226,7 @@ pub enum ProfileError {
     ProtectedGroupExcluded { profile: String, group: String },
     #[error("{} extends {base:?}; the profile of a project can extend built-in profiles only", .path.display())]
     ProjectExtends { path: PathBuf, base: String },
-    #[error("{} has {key}, which the profile of a project cannot have", .path.display())]
+    #[error("{} sets {key}, which a project's profile cannot set", .path.display())]
     NotForProjects { path: PathBuf, key: String, instead: &'static str },
 }
 
@@ -296,8 +301,40 @@ fn did_you_mean(nearest: Option<&String>) -> String {
     nearest.map(|name| format!(" (nearest: {name:?})")).unwrap_or_default()
 }
 
-fn for_whom(name: Option<&String>) -> String {
-    name.map(|name| format!(", wanted by {name:?}")).unwrap_or_default()
+/// Origin of the wish to extend a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExtendedBy {
+    /// `--extends`.
+    Flag,
+    Profile(String),
+}
+
+fn extended_and_nearest(by: Option<&ExtendedBy>, nearest: Option<&String>) -> String {
+    match (by, nearest) {
+        (None, _) => did_you_mean(nearest),
+        (Some(ExtendedBy::Flag), None) => " (from --extends)".to_owned(),
+        (Some(ExtendedBy::Flag), Some(nearest)) => format!(" (from --extends; nearest: {nearest:?})"),
+        (Some(ExtendedBy::Profile(profile)), _) => {
+            format!(", which profile {profile:?} extends{}", did_you_mean(nearest))
+        }
+    }
+}
+
+/// Key that is not known, with the names of the tables it is in.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown key {key:?}{}", did_you_mean(.nearest.as_ref()))]
+pub struct UnknownKey {
+    pub key: String,
+    /// Known key of the same table, if one is close.
+    pub nearest: Option<String>,
+}
+
+impl UnknownKey {
+    /// The key `name` in the table `path`, whose keys are `known`.
+    pub fn new(path: &str, name: &str, known: &[&str]) -> UnknownKey {
+        let nearest = nearest(name, known.iter().copied()).map(|name| format!("{path}.{name}"));
+        UnknownKey { key: format!("{path}.{name}"), nearest }
+    }
 }
 
 /// The candidate closest to `word`, if one is close enough to be worth a mention.

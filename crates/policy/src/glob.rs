@@ -4,7 +4,7 @@
 /// Maximum number of alternatives from braces.
 const MOST: usize = 1024;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Byte(u8),
     /// One character.
@@ -12,11 +12,12 @@ enum Token {
     Any,
     Class {
         not: bool,
-        ranges: Vec<(u8, u8)>,
+        /// Ranges of characters, as [`character`] numbers them.
+        ranges: Vec<(u32, u32)>,
     },
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum GlobPart {
     /// `**`
     Deep,
@@ -24,7 +25,7 @@ enum GlobPart {
 }
 
 /// A pattern without braces, by components.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Vec<GlobPart>);
 
 /// Whether the text contains a special character.
@@ -100,6 +101,11 @@ impl Pattern {
     }
 
     pub fn matches(&self, path: &[&[u8]]) -> bool {
+        // Most patterns fail at the last name.
+        let last = (self.0.last(), path.last());
+        if matches!(last, (Some(GlobPart::Name(tokens)), Some(name)) if !name_matches(tokens, name)) {
+            return false;
+        }
         self.after(path)[self.0.len()]
     }
 
@@ -171,15 +177,32 @@ fn class(text: &[u8]) -> Result<(Token, &[u8]), &'static str> {
     let end = text.iter().skip(1).position(|byte| *byte == b']').ok_or(open)? + 1;
     let (mut inner, rest) = (&text[..end], &text[end + 1..]);
     let mut ranges = Vec::new();
-    while let Some((from, after)) = inner.split_first() {
-        let (to, after) = match after {
-            [b'-', to, after @ ..] => (to, after),
-            _ => (from, after),
-        };
-        ranges.push((*from, *to));
-        inner = after;
+    while let Some((from, len)) = character(inner) {
+        inner = &inner[len..];
+        let mut to = from;
+        if let Some((last, len)) = inner.strip_prefix(b"-").and_then(character) {
+            (to, inner) = (last, &inner[1 + len..]);
+        }
+        if to < from {
+            return Err("a range in [ ] goes backwards");
+        }
+        ranges.push((from, to));
     }
     Ok((Token::Class { not, ranges }, rest))
+}
+
+/// First character of a text as a number, and its length. A byte that is not UTF-8 is one of its own, beyond the others.
+fn character(text: &[u8]) -> Option<(u32, usize)> {
+    let first = *text.first()?;
+    let len = match first {
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0.. => 4,
+        _ => 1,
+    };
+    let decoded = text.get(..len).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let decoded = decoded.and_then(|text| text.chars().next());
+    Some(decoded.map_or((0x11_0000 + u32::from(first), 1), |decoded| (decoded.into(), len)))
 }
 
 /// Number of bytes of a name that a token takes; `None` if it does not match.
@@ -188,8 +211,9 @@ fn takes(token: &Token, name: &[u8]) -> Option<usize> {
     match token {
         Token::Byte(byte) => (*byte == first).then_some(1),
         Token::Class { not, ranges } => {
+            let (first, len) = character(name)?;
             let within = ranges.iter().any(|(from, to)| (*from..=*to).contains(&first));
-            (within != *not).then_some(1)
+            (within != *not).then_some(len)
         }
         Token::One => Some(1 + name[1..].iter().take_while(|byte| (0x80..0xc0).contains(*byte)).count()),
         Token::Any => None,
@@ -249,6 +273,8 @@ mod tests {
             ("?.txt", "é.txt"),
             ("[a-c]x", "bx"),
             ("[!a-c]x", "dx"),
+            ("[à-é]x", "èx"),
+            ("[!a]x", "éx"),
             ("[]]", "]"),
             ("**/x", "x"),
             ("**/x", "a/b/x"),
@@ -269,6 +295,7 @@ mod tests {
             ("?", "ab"),
             ("[a-c]x", "dx"),
             ("[!a-c]x", "bx"),
+            ("[à-é]x", "ex"),
             ("a/*", "a/b/c"),
             ("a/**/c", "a/b"),
             ("\\*", "a"),
@@ -301,7 +328,7 @@ mod tests {
     fn what_is_wrong_is_said() {
         assert!(expand(b"{a,b").is_err());
         assert!(expand("{a,b}".repeat(12).as_bytes()).is_err());
-        for wrong in ["[a", "a\\", "[]"] {
+        for wrong in ["[a", "a\\", "[]", "[z-a]"] {
             assert!(Pattern::parse([wrong.as_bytes()].into_iter()).is_err(), "{wrong}");
         }
     }

@@ -15,7 +15,7 @@ pub mod error;
 mod expand;
 pub mod facts;
 pub mod glob;
-pub mod hosts;
+pub mod host_rule;
 pub mod links;
 pub use nono_sys::path_serde;
 pub mod profile;
@@ -34,10 +34,10 @@ pub use access::{AccessMode, CapabilitySource};
 pub use addresses::AddressClass;
 pub use capability_set::{CapabilitySet, CapabilitySetBuilder, PlatformRuleError};
 pub use data::{EnvironmentData, Group, GroupKind, PolicyData};
-pub use error::{CapabilityError, PolicyError, ProfileError, StateError};
+pub use error::{CapabilityError, ExtendedBy, PolicyError, ProfileError, StateError, UnknownKey};
 pub use facts::{EntryKind, Facts, FoundKind, HostFacts, ResolvedPath};
 pub use profile::{
-    DiffLine, HookInstall, HookSection, Meaning, MergedProfile, Profile, ProfileInfo, ProfileOrigin,
+    DiffLine, EffectiveProfile, HookInstall, HookSection, MergedProfile, Profile, ProfileInfo, ProfileOrigin,
     ProfileStore, ProjectEntry, ProjectOverlay, ProjectProfile, WorkdirAccess, diff, schema, template,
 };
 pub use query::{

@@ -25,7 +25,7 @@ const MOST_LINKS: usize = 40;
 
 /// A link that leads out of the folder it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Departure {
+pub struct EscapingLink {
     /// Path of the link itself, without other links.
     #[serde(with = "crate::path_serde")]
     pub link: PathBuf,
@@ -36,9 +36,9 @@ pub struct Departure {
 
 /// Result of following a path link by link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct LinkTrace {
     pub end: PathBuf,
-    pub departures: Vec<Departure>,
+    pub escaping_links: Vec<EscapingLink>,
 }
 
 /// A path that the user wrote, in a flag or in a profile, and that a link leads elsewhere.
@@ -46,16 +46,16 @@ pub struct Way {
 pub struct TypedLink {
     /// Path as written, made absolute.
     pub path: PathBuf,
-    pub way: Way,
+    pub way: LinkTrace,
     pub source: CapabilitySource,
 }
 
 /// Follows an absolute path.
-pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result<Way> {
+pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result<LinkTrace> {
     let home = home.and_then(|home| facts.resolve(home).ok());
     let is_home = |dir: &Path| home.as_ref().is_some_and(|home| home.path == dir);
     let mut waiting = names(path);
-    let mut way = Way { end: PathBuf::from("/"), departures: Vec::new() };
+    let mut way = LinkTrace { end: PathBuf::from("/"), escaping_links: Vec::new() };
     let mut links = 0;
     while let Some(name) = waiting.pop_front() {
         if name == ".." {
@@ -74,7 +74,7 @@ pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result
         if !is_home(&way.end) && !facts.is_system_link(&next) {
             let target = facts.resolve(&next)?.path;
             if !is_within(&target, &way.end) {
-                way.departures.push(Departure { link: next.clone(), target });
+                way.escaping_links.push(EscapingLink { link: next.clone(), target });
             }
         }
         let written = facts.read_link(&next)?;
@@ -114,9 +114,9 @@ pub(crate) fn check(
     if way.end != found {
         return Err(failed(io::Error::other("a link in it changed at this moment")));
     }
-    match way.departures.into_iter().find(|departure| !request.links.contains(departure)) {
+    match way.escaping_links.into_iter().find(|escaping| !request.links.contains(escaping)) {
         None => Ok(()),
-        Some(Departure { link, .. }) => Err(PolicyError::LeadsOut {
+        Some(EscapingLink { link, .. }) => Err(PolicyError::LeadsOut {
             path: original.to_path_buf(),
             link,
             found: found.to_path_buf(),
@@ -150,7 +150,7 @@ pub fn typed(
             continue;
         }
         let Ok(way) = follow(facts, host.home.as_deref(), &path) else { continue };
-        if !way.departures.is_empty() {
+        if !way.escaping_links.is_empty() {
             all.push(TypedLink { path, way, source });
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::access::AccessMode;
-use crate::links::Departure;
+use crate::links::EscapingLink;
 use crate::profile::ProjectOverlay;
 use crate::resolved::{HostGrant, Limits, NetworkPolicy};
 
@@ -62,7 +62,7 @@ pub struct RunRequest {
     pub limits: Limits,
     pub allow_cwd: bool,
     /// Links that lead out of their folder and that the user agreed to.
-    pub links: Vec<Departure>,
+    pub links: Vec<EscapingLink>,
     /// The file the command was found in.
     pub program: Option<PathBuf>,
     pub name: Option<String>,

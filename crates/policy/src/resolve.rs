@@ -5,7 +5,7 @@
 //! ends in an error; nothing is dropped to make a policy fit. Only optional paths and paths of groups may be missing,
 //! and each of those leaves a note.
 
-mod clear_of_protected;
+mod carve;
 mod grants;
 mod locate;
 mod network;
@@ -61,9 +61,9 @@ pub fn resolve(
     closures.close_names(&inputs, &granted);
 
     let home = host.home.as_ref().map(|home| inputs.locator.place(home).path);
-    let rules = clear_of_protected::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
+    let rules = carve::rules(&inputs.locator, &grants, &closures, home.as_deref(), &mut notes)?;
     let names = std::mem::take(&mut closures.names);
-    let closed = clear_of_protected::closed_paths(closures, &grants, &rules, &mut notes)?;
+    let closed = carve::closed_paths(closures, &grants, &rules, &mut notes)?;
     notes.extend(closed.iter().filter_map(|closed| hard_links(facts, closed)));
 
     Ok(ResolvedPolicy {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{AccessMode, CapabilitySource};
-use crate::hosts::HostRule;
+use crate::host_rule::HostRule;
 use crate::is_within;
 
 /// One granted path: as it was written, and as it was resolved, once, when it was granted.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono_sys::fs::{self, Untrusted};
 use nono_sys::{errno, process};
+use serde::Serialize;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -27,6 +28,15 @@ impl StateDirError {
             StateDirError::Unusable { .. } => Some("set NONO_HOME to a folder you can write".to_owned()),
         }
     }
+}
+
+/// Reasons why a file of the state folder was not saved.
+#[derive(Debug, Error)]
+pub enum StateFileError {
+    #[error(transparent)]
+    State(#[from] StateDirError),
+    #[error("{path}: {}", errno::describe(.source), path = .path.display())]
+    Io { path: PathBuf, source: io::Error },
 }
 
 fn describe(why: Untrusted) -> String {
@@ -56,4 +66,20 @@ pub fn ensure(path: &Path) -> Result<(), StateDirError> {
         }
         Err(error) => Err(unusable(error)),
     }
+}
+
+/// Save a value as JSON in the state folder, or in a folder of it, which is created if it is missing.
+pub fn save_json(
+    state_dir: &Path,
+    file: impl AsRef<Path>,
+    value: &impl Serialize,
+) -> Result<(), StateFileError> {
+    ensure(state_dir)?;
+    let path = state_dir.join(file);
+    let made = match fs::make_dir(path.parent().unwrap_or(state_dir), 0o700) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
+    };
+    let saved = made.and_then(|()| fs::write_whole(&path, &serde_json::to_vec_pretty(value)?));
+    saved.map_err(|source| StateFileError::Io { path, source })
 }

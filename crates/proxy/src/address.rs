@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use nono_policy::addresses::{self, AddressClass, class_of, class_of_host};
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 
 use crate::config::RequestTarget;
 

@@ -3,7 +3,7 @@
 //! A pure function over the bytes that a client has sent so far. The message may be split into any records and
 //! segments. With ECH the outer name is the one seen here. A ClientHello longer than [`MAX_HELLO`] is malformed.
 
-use nono_policy::hosts::Host;
+use nono_policy::host_rule::Host;
 use thiserror::Error;
 
 /// Maximum size of a ClientHello: enough for post-quantum key shares and several tickets.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use nono_policy::hosts::{Host, HostRule};
+use nono_policy::host_rule::{Host, HostRule};
 use serde::{Deserialize, Serialize};
 
 use crate::credential::endpoint::Endpoint;
@@ -12,7 +12,7 @@ use crate::credential::endpoint::Endpoint;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
     pub allowed: Vec<HostRule>,
-    pub reach: OpenNetworks,
+    pub reach: HostOverrides,
     /// Token that clients must present, if any.
     pub token: Option<Token>,
     pub upstream: Option<Upstream>,
@@ -35,7 +35,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             allowed: Vec::new(),
-            reach: OpenNetworks::default(),
+            reach: HostOverrides::default(),
             token: None,
             upstream: None,
             routes: Vec::new(),
@@ -51,7 +51,7 @@ impl Default for Config {
 
 /// Hosts that are open beside the rules, or closed despite them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenNetworks {
+pub struct HostOverrides {
     /// Opens every host, this machine and private networks included, except link-local addresses and cloud metadata
     /// services.
     pub all: bool,
@@ -59,9 +59,9 @@ pub struct OpenNetworks {
     pub metadata: bool,
 }
 
-impl Default for OpenNetworks {
-    fn default() -> OpenNetworks {
-        OpenNetworks { all: false, metadata: true }
+impl Default for HostOverrides {
+    fn default() -> HostOverrides {
+        HostOverrides { all: false, metadata: true }
     }
 }
 
@@ -90,7 +90,8 @@ pub struct Route {
     pub inject: Inject,
     pub secret: RouteKey,
     /// Placeholder that the command has instead; the secret replaces it in requests to this host.
-    pub dummy: String,
+    #[serde(rename = "dummy")]
+    pub placeholder: String,
     /// Permitted methods and paths; everything, if empty.
     pub endpoints: Vec<Endpoint>,
     pub tls: ClientTls,

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use nono_policy::addresses::{AddressClass, class_of};
-use nono_policy::hosts::Host;
+use nono_policy::host_rule::Host;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -117,7 +117,7 @@ fn closed(config: &Config, target: &RequestTarget, address: IpAddr) -> Refusal {
     let kind = class_of(address).unwrap_or(AddressClass::Metadata).word();
     let rule = RequestTarget { host: Host::Address(address), port: target.port };
     let advice = format!(
-        "{target} leads to {address}, a {kind} address, which is closed; to open it: {}",
+        "{target} resolves to {address}, a {kind} address, which is closed; to open it: {}",
         remedy(config, &rule)
     );
     Refusal { address: Some(address), ..Refusal::upstream(Category::AddressDenied, advice) }

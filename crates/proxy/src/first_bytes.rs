@@ -7,7 +7,7 @@
 
 mod request_line;
 
-use nono_policy::hosts::Host;
+use nono_policy::host_rule::Host;
 
 use crate::client_hello::{self, MAX_HELLO, Opening, ServerName, Unread};
 use crate::config::{Limits, RequestTarget};
@@ -59,7 +59,7 @@ fn plain(bytes: &[u8], target: &RequestTarget) -> GreetingVerdict {
         FirstLine::Partial => GreetingVerdict::Wait,
         FirstLine::Other => GreetingVerdict::Pass,
         FirstLine::Nearly => GreetingVerdict::Refuse(Refusal::bad(
-            "the first line in the tunnel is not METHOD TARGET HTTP/1.1, and a server could take it for that",
+            "the first line in the tunnel is not METHOD TARGET HTTP/1.1, but a server could accept it as a request",
         )),
         FirstLine::Request => {
             let limits = Limits { head_bytes: MAX_HELLO, ..Limits::default() };

@@ -15,14 +15,14 @@ use tokio::io::split;
 
 use crate::buffered::Buffered;
 use crate::config::{RequestTarget, Upstream};
-use crate::credential::guard::{Guarded, is_leak};
-use crate::credential::via::Via;
+use crate::credential::rewrite::ServiceRewrite;
+use crate::credential::upgraded_stream::{UpgradedStream, is_leak};
 use crate::dial;
 use crate::event::{Category, ProxyEvent};
 use crate::first_bytes;
 use crate::head::{Framing, RequestHead};
+use crate::pending_event::PendingEvent;
 use crate::pump::{Broken, Pump, join};
-use crate::record::PendingEvent;
 use crate::refusal::Refusal;
 use crate::shared::{ListenerShared, Stream};
 use crate::transfer::{Cut, TransferPlan, transfer};
@@ -45,7 +45,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) target: &'a RequestTarget,
     pub(crate) path: &'a str,
     /// Credential handling, if there is a credential for the server.
-    pub(crate) via: Option<Via<'a>>,
+    pub(crate) via: Option<ServiceRewrite<'a>>,
     /// Whether the request came through a tunnel; it then also goes through a tunnel of the upstream proxy, if any.
     pub(crate) tunnelled: bool,
 }
@@ -155,7 +155,7 @@ impl Forward<'_> {
     /// Server side of an upgraded connection.
     fn guarded(&self, server: Server) -> Box<dyn Stream> {
         match self.via.and_then(|via| via.scanner()) {
-            Some(scanner) => Box::new(Guarded::new(server.stream, scanner)),
+            Some(scanner) => Box::new(UpgradedStream::new(server.stream, scanner)),
             None => Box::new(server.stream),
         }
     }
@@ -232,7 +232,7 @@ pub(crate) fn finish(record: &mut PendingEvent<'_>, ended: Result<(), Broken>) {
         Err(broken @ Broken::Idle) => {
             record.fail(&Refusal::upstream(Category::Timeout, broken.to_string()));
         }
-        Err(Broken::Foreign) => record.refuse(&first_bytes::foreign_host()),
+        Err(Broken::WrongHost) => record.refuse(&first_bytes::foreign_host()),
         Err(Broken::Read(error)) if is_leak(&error) => {
             record.fail(&Refusal::upstream(Category::UpstreamFailed, error.to_string()));
         }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::credential::{RouteError, Routes};
 use crate::event::ProxyEvent;
-use crate::resolve::System;
+use crate::name_lookup::System;
 use crate::serve::{Proxy, ProxyListener};
 use crate::shared::Common;
 
@@ -174,14 +174,14 @@ impl Handle {
         if !self.home.is_here() {
             return (Vec::new(), 0);
         }
-        self.settle();
+        self.wait_until_idle();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut pending.events).into(), std::mem::take(&mut pending.dropped))
     }
 
     /// Waits for the proxy's thread to finish its current task, in which it sends the end of a response and then
     /// reports it.
-    fn settle(&self) {
+    fn wait_until_idle(&self) {
         let (next, breath) = mpsc::channel::<()>();
         drop(self.runtime.spawn(async move { drop(next) }));
         // Nothing is ever sent. A proxy that has ended drops the sender at once.

@@ -5,7 +5,7 @@
 //!
 //! A request passes through `head` (bytes to values), `judge` (allowlist, token), `dial` (resolve, check the `address`,
 //! connect) and then `tunnel` or `forward`. Parsers and checks are pure functions. Requests to a host with a
-//! `credential` go through `credential::via`, and tunnels to it through `credential::intercept`.
+//! `credential` go through `credential::rewrite`, and tunnels to it through `credential::intercept`.
 
 mod access;
 pub mod address;
@@ -22,12 +22,12 @@ mod first_bytes;
 mod forward;
 mod handle;
 pub mod head;
+pub mod name_lookup;
 mod other_protocols;
+mod pending_event;
 mod pump;
-mod record;
 mod refusal;
 mod requests;
-pub mod resolve;
 mod serve;
 mod shared;
 mod target;
@@ -37,7 +37,7 @@ mod tunnel;
 mod tunnelled_requests;
 
 pub use config::{
-    ClientTls, Config, Inject, Limits, OpenNetworks, RequestTarget, Route, RouteKey, Secret, Token, Upstream,
+    ClientTls, Config, HostOverrides, Inject, Limits, RequestTarget, Route, RouteKey, Secret, Token, Upstream,
 };
 pub use credential::endpoint::{Endpoint, EndpointError};
 pub use credential::{RouteError, Routes};

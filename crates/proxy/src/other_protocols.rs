@@ -23,7 +23,7 @@ pub(crate) struct Opaque {
 
 /// Error for a request that names a host the tunnel was not opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foreign;
+pub(crate) struct WrongHost;
 
 impl Opaque {
     pub(crate) fn new(target: &RequestTarget) -> Opaque {
@@ -31,7 +31,7 @@ impl Opaque {
     }
 
     /// Scans the next bytes of the client.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Foreign> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), WrongHost> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.keep(piece);
             if piece.ends_with(b"\n") {
@@ -50,7 +50,7 @@ impl Opaque {
         self.end.drain(..self.end.len().saturating_sub(END));
     }
 
-    fn line(&mut self) -> Result<(), Foreign> {
+    fn line(&mut self) -> Result<(), WrongHost> {
         let line = self.start.trim_ascii();
         if is_version(last_word(&self.end)) {
             self.in_head = true;
@@ -69,11 +69,11 @@ impl Opaque {
     }
 
     /// Checks a line `METHOD TARGET VERSION`, whose target may name a host.
-    fn request(&self, line: &[u8]) -> Result<(), Foreign> {
+    fn request(&self, line: &[u8]) -> Result<(), WrongHost> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         if method.eq_ignore_ascii_case(b"connect") {
-            return Err(Foreign);
+            return Err(WrongHost);
         }
         let Some(scheme) = target.windows(3).position(|part| part == b"://") else { return Ok(()) };
         // Behind a leading slash it is part of a path or query, not a host.
@@ -85,9 +85,9 @@ impl Opaque {
         self.names(&rest[..end])
     }
 
-    fn names(&self, host: &[u8]) -> Result<(), Foreign> {
+    fn names(&self, host: &[u8]) -> Result<(), WrongHost> {
         let named = str::from_utf8(host).ok().and_then(|text| authority(text, Some(self.target.port)).ok());
-        if named.as_ref() == Some(&self.target) { Ok(()) } else { Err(Foreign) }
+        if named.as_ref() == Some(&self.target) { Ok(()) } else { Err(WrongHost) }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::buffered::with_scratch;
-use crate::other_protocols::{Foreign, Opaque};
+use crate::other_protocols::{Opaque, WrongHost};
 
 /// Reason why copying ended, by side.
 #[derive(Debug, Error)]
@@ -23,7 +23,7 @@ pub(crate) enum Broken {
     #[error("idle for too long")]
     Idle,
     #[error("a request in the tunnel names another host than the one it was opened for")]
-    Foreign,
+    WrongHost,
 }
 
 /// Copy state of one direction.
@@ -48,7 +48,7 @@ impl Pump {
 
     /// Copies everything, after the bytes in `held`, until a request names another host.
     pub(crate) fn reading_along(mut opaque: Opaque, held: Vec<u8>) -> Result<Pump, Broken> {
-        opaque.push(&held).map_err(|Foreign| Broken::Foreign)?;
+        opaque.push(&held).map_err(|WrongHost| Broken::WrongHost)?;
         Ok(Pump { opaque: Some(opaque), ..Pump::new(u64::MAX, held) })
     }
 
@@ -102,7 +102,7 @@ impl Pump {
         ready!(Pin::new(from).poll_read(cx, &mut buffer)).map_err(Broken::Read)?;
         let bytes = buffer.filled();
         if let Some(opaque) = &mut self.opaque {
-            opaque.push(bytes).map_err(|Foreign| Broken::Foreign)?;
+            opaque.push(bytes).map_err(|WrongHost| Broken::WrongHost)?;
         }
         self.ended = bytes.is_empty();
         self.left -= bytes.len() as u64;

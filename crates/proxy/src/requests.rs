@@ -15,7 +15,7 @@ use crate::credential::service_query::{Inside, ServiceQuery};
 use crate::event::{Category, Mode};
 use crate::forward::{After, Forward, KeptConnection};
 use crate::head::{RequestHead, TargetForm};
-use crate::record::PendingEvent;
+use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::shared::{ListenerShared, Stream};
 use crate::tunnel;

@@ -13,10 +13,10 @@ use tokio::time::{sleep, timeout};
 use crate::config::Config;
 use crate::credential::Routes;
 use crate::event::{Events, Mode};
-use crate::record::PendingEvent;
+use crate::name_lookup::{Resolve, System};
+use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::requests;
-use crate::resolve::{Resolve, System};
 use crate::shared::{Common, ListenerShared};
 
 /// Pause when no descriptor is left; connections end meanwhile.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use nono_policy::hosts::Host;
+use nono_policy::host_rule::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -14,7 +14,7 @@ use crate::budget::Heads;
 use crate::config::{Config, RequestTarget};
 use crate::credential::Routes;
 use crate::event::Events;
-use crate::resolve::Resolve;
+use crate::name_lookup::Resolve;
 
 /// Maximum number of clients that get an error response when the proxy is full. More are closed silently.
 const MAX_TOLD: usize = 32;

@@ -11,7 +11,7 @@ use crate::event::Mode;
 use crate::first_bytes;
 use crate::forward::{After, Forward, KeptConnection, Server};
 use crate::head::{RequestHead, TargetForm};
-use crate::record::PendingEvent;
+use crate::pending_event::PendingEvent;
 use crate::shared::{ListenerShared, Stream};
 
 pub(crate) async fn run<C: Stream>(

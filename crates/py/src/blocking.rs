@@ -12,7 +12,7 @@ use nono::snapshot::Observer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::error::{Cancelled, NonoError, Raise};
+use crate::error::{Cancelled, NonoError, Raise, cancelled};
 use crate::panic_guard::bug;
 
 /// Interval at which the waiting thread checks for Ctrl-C and reports progress.
@@ -155,10 +155,6 @@ pub(crate) fn long_with<T: Send>(
     }
 }
 
-fn cancelled() -> PyErr {
-    Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
-}
-
 fn no_thread(error: &std::io::Error) -> PyErr {
     Raise::new("no_thread", format!("cannot start a thread: {error}")).as_a::<NonoError>()
 }
@@ -196,8 +192,4 @@ fn tell(py: Python<'_>, watch: &TaskWatch, live: &TaskProgress) -> PyResult<()> 
     let Some(progress) = &watch.progress else { return Ok(()) };
     let (done, total) = (live.done.load(Ordering::Relaxed), live.total.load(Ordering::Relaxed));
     progress.call1(py, (done, total)).map(drop)
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Cancel>()
 }

@@ -51,7 +51,24 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Defaults on the class, for instances without their own values.
     let base = py.get_type::<NonoError>();
     base.setattr("path", py.None())?;
-    base.setattr("kind", "error")
+    base.setattr("kind", "error")?;
+    py.get_type::<SnapshotError>().setattr("report", py.None())
+}
+
+/// Exception for work that was cancelled.
+pub(crate) fn cancelled() -> PyErr {
+    Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
+}
+
+/// Errors of the library, as exceptions.
+pub(crate) trait Raised<T, E> {
+    fn raised(self, exception: impl FnOnce(&E) -> PyErr) -> PyResult<T>;
+}
+
+impl<T, E> Raised<T, E> for Result<T, E> {
+    fn raised(self, exception: impl FnOnce(&E) -> PyErr) -> PyResult<T> {
+        self.map_err(|error| exception(&error))
+    }
 }
 
 /// Builder of an exception.
@@ -68,8 +85,12 @@ impl Raise {
         Raise { message: message.to_string(), kind, path: None }
     }
 
-    pub(crate) fn about(mut self, path: impl Into<PathBuf>) -> Raise {
-        self.path = Some(path.into());
+    pub(crate) fn about(self, path: impl Into<PathBuf>) -> Raise {
+        self.maybe_about(Some(path))
+    }
+
+    pub(crate) fn maybe_about(mut self, path: Option<impl Into<PathBuf>>) -> Raise {
+        self.path = path.map(Into::into);
         self
     }
 

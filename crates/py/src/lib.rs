@@ -10,15 +10,18 @@
     reason = "Python's objects are borrowed by their methods, small ones too"
 )]
 
+mod audit;
 mod blocking;
 mod capability;
 mod checkpoint;
 mod error;
 mod exec;
 mod fork;
+mod history;
 mod list_args;
 mod panic_guard;
 mod paths;
+mod plain;
 mod policy;
 mod proxy;
 mod render;
@@ -30,33 +33,85 @@ use pyo3::prelude::*;
 /// The native half of `nono_py`.
 // Not tested on an interpreter without the GIL, so Python enables it again, with a warning.
 #[pymodule(gil_used = true)]
-fn _nono_py(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    error::register(module)?;
-    blocking::register(module)?;
+mod _nono_py {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::audit::{
+        _audit_link, _build_proof, _check_proof, _check_session_id, _digest_text, _ledger_record,
+        _session_digest, LedgerCheck, LogCheck, VerificationError,
+    };
+    #[pymodule_export]
+    use crate::blocking::Cancel;
+    #[pymodule_export]
+    use crate::capability::{
+        access::AccessMode,
+        grant::{CapabilitySource, FsCapability},
+        query::QueryContext,
+        set::CapabilitySet,
+        state::SandboxState,
+        support::{SupportInfo, apply, is_supported, support_info},
+    };
+    #[pymodule_export]
+    use crate::checkpoint::{
+        call::CheckpointCall,
+        hooks::{HookChanges, HookStatus, hooks_install, hooks_remove, hooks_status, risk_of},
+        notes::CheckpointNote,
+        reports::{
+            CheckpointProject, CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport,
+            PruneReport,
+        },
+        shared_manager::CheckpointManager,
+        turns::{AgentTurns, FileVersions},
+        values::{Checkpoint, CheckpointResult, CheckpointStats},
+    };
+    #[pymodule_export]
+    use crate::exec::{ExecResult, sandboxed_exec};
+    #[pymodule_export]
+    use crate::history::{
+        changes::{HistoryChange, HistoryChanges},
+        restore::RestoreResult,
+    };
     #[cfg(debug_assertions)]
-    panic_guard::register(module)?;
+    #[pymodule_export]
+    use crate::panic_guard::_panic;
+    #[pymodule_export]
+    use crate::policy::{
+        apply_unlink_overrides,
+        document::{Policy, ResolvedPolicy},
+        embedded_policy_json, load_embedded_policy, load_policy, validate_deny_overlaps,
+    };
+    #[pymodule_export]
+    use crate::proxy::{
+        config::{ExternalProxyConfig, InjectMode, ProxyConfig, RouteConfig},
+        handle::ProxyHandle,
+        start_proxy,
+    };
+    #[pymodule_export]
+    use crate::session::{
+        _resolve, _run,
+        approve::{ApprovalReply, ApprovalRequest},
+        control::{RunningSession, running_sessions, stop_session},
+        host::{_serve_network, _serve_webhook},
+        report::{Denial, SessionReport},
+        sessions::{RollbackSession, cleanup_sessions, list_sessions, open_session, verify_sessions},
+        undo_points::undo_points,
+    };
+    #[pymodule_export]
+    use crate::snapshot::{
+        coverage::Coverage,
+        exclusion::ExclusionConfig,
+        manager::SnapshotManager,
+        manifest::SnapshotManifest,
+        metadata::SessionMetadata,
+        restored::RestoreReport,
+        values::{Change, ContentHash, FileState},
+    };
 
-    // --- capabilities
-    capability::register(module)?;
-
-    // --- policy
-    policy::register(module)?;
-
-    // --- exec
-    exec::register(module)?;
-
-    // --- proxy
-    proxy::register(module)?;
-
-    // --- snapshots
-    snapshot::register(module)?;
-
-    // --- checkpoints
-    checkpoint::register(module)?;
-
-    // --- sessions
-    session::register(module)?;
-
-    fork::fill_caches(module)
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::error::register(module)?;
+        crate::fork::fill_caches(module)
+    }
 }

@@ -22,14 +22,9 @@ pub(crate) fn bug(panic: &(dyn Any + Send)) -> PyErr {
 #[cfg(debug_assertions)]
 #[pyfunction]
 #[allow(clippy::panic, reason = "this is what it is for")]
-fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
+pub(crate) fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
     if beside {
         return crate::blocking::long(py, &crate::blocking::TaskWatch::default(), |_| panic!("on purpose"));
     }
     guard(|| panic!("on purpose"))
-}
-
-#[cfg(debug_assertions)]
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_panic, module)?)
 }

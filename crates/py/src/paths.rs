@@ -1,5 +1,6 @@
 //! Conversion of paths between Python and the library: `str`, `os.PathLike`, any bytes, and a leading `~`.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,34 @@ impl From<PathArg> for PathBuf {
     fn from(path: PathArg) -> PathBuf {
         path.0
     }
+}
+
+/// A path that Python gets as `str`, with surrogates for bytes that are not UTF-8.
+#[derive(Clone, Debug)]
+pub(crate) struct PathText(pub(crate) PathBuf);
+
+impl<'py> IntoPyObject<'py> for &PathText {
+    type Target = PyString;
+    type Output = Bound<'py, PyString>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(to_python(py, &self.0))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for PathText {
+    type Target = PyString;
+    type Output = Bound<'py, PyString>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        (&self).into_pyobject(py)
+    }
+}
+
+pub(crate) fn texts(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Vec<PathText> {
+    paths.into_iter().map(|path| PathText(path.as_ref().to_owned())).collect()
 }
 
 /// Path as Python writes it: `str`, with surrogates for bytes that are not UTF-8.

@@ -255,7 +255,7 @@ def test_duplicates_of_one_source_are_joined(project: Path) -> None:
     assert shown(caps) == [("user", str(project), "read+write"), ("user", str(project / "src"), "read")]
 
 
-def test_deduplicate_gives_nobody_what_another_asked_for(project: Path) -> None:
+def test_deduplicate_gives_no_grant_what_another_asked_for(project: Path) -> None:
     caps = CapabilitySet()
     caps.allow_path(project, READ)
     group_grant(caps, "g", project, "write")

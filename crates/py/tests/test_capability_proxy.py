@@ -162,7 +162,7 @@ def test_groups_make_one_proxy_together() -> None:
     assert alone is not None and alone.to_dict()["external_proxy"] is None
 
 
-def test_contradictions_and_names_nobody_knows_are_refused() -> None:
+def test_contradictions_and_unknown_names_are_refused() -> None:
     loaded = policy(
         one={"upstream_proxy": "p.test:1"},
         two={"external_proxy": "q.test:1"},

@@ -49,14 +49,14 @@ def test_back_to_before_a_turn(manager: CheckpointManager, project: Path) -> Non
         edit(manager, project / "README", f"{turn}\n")
         edit(manager, project / turn, "new\n")
     plan = manager.restore(project, turn="two", dry_run=True)
-    assert plan.turns_undone == ["two", "three"] and not plan.unattributed
+    assert plan.turns_undone == ["two", "three"] and not plan.cannot_tell_conflicts
     outcome = manager.restore(project, turn="two")
     assert tree(project) == states["two"] and outcome.turns_undone == ["two", "three"]
     notes = manager.take_notes()
     assert [note.turns_undone for note in notes] == [["two", "three"]]
     assert sorted(notes[0].files) == ["README", "three", "two"] and notes[0].project == str(project)
-    assert notes[0].checkpoint == outcome.checkpoint.id and not notes[0].came_back
-    assert notes[0].restore == outcome.undo and notes[0].to_dict()["project"] == str(project)
+    assert notes[0].checkpoint == outcome.checkpoint and not notes[0].came_back
+    assert notes[0].restore == outcome.undo_id and notes[0].to_dict()["project"] == str(project)
     assert manager.take_notes() == []
     manager.undo(project)
     assert (project / "README").read_text() == "three\n"
@@ -75,12 +75,12 @@ def test_what_a_person_changed_is_kept(manager: CheckpointManager, project: Path
     (project / "mine").write_text("a person's\n")
     outcome = manager.restore(project, 1)
     assert [path for path, _ in outcome.kept] == [str(project / "README"), str(project / "mine")]
-    assert all(reason for _, reason in outcome.kept) and not outcome.is_complete and not outcome.unattributed
+    assert all(reason for _, reason in outcome.kept) and not outcome.ok and not outcome.cannot_tell_conflicts
     assert (project / "README").read_text() == "a person's\n" and (project / "mine").exists()
     assert (project / "src" / "main.py").read_text() == "print('hi')\n"
     assert [entry["path"] for entry in outcome.to_dict()["kept"]] == [path for path, _ in outcome.kept]
-    forced = manager.restore(project, 1, force=True)
-    assert forced.is_complete and (project / "README").read_text() == "hello\n"
+    forced = manager.restore(project, 1, conflicts="force")
+    assert forced.ok and (project / "README").read_text() == "hello\n"
     assert not (project / "mine").exists()
     # Stored either way.
     manager.undo(project)
@@ -93,10 +93,24 @@ def test_both_changed_it(manager: CheckpointManager, project: Path) -> None:
     manager.new_turn()
     edit(manager, project / "text", "".join(["the agent's\n"] + lines[1:]))
     (project / "text").write_text("".join(["the agent's\n"] + lines[1:19] + ["a person's\n"]))
-    assert manager.plan(project, 1, merge=True).merged == [str(project / "text")]
-    outcome = manager.restore(project, 1, merge=True)
+    assert manager.plan(project, 1, conflicts="merge").merged == [str(project / "text")]
+    outcome = manager.restore(project, 1, conflicts="merge")
     assert outcome.merged == [str(project / "text")] and outcome.kept == []
     assert (project / "text").read_text() == "".join(lines[:19] + ["a person's\n"])
+
+
+def test_both_changed_the_same_line(manager: CheckpointManager, project: Path) -> None:
+    manager.new_turn()
+    edit(manager, project / "README", "the agent's\n")
+    (project / "README").write_text("a person's\n")
+    outcome = manager.restore(project, 1, conflicts="merge")
+    assert [path for path, _ in outcome.kept] == [str(project / "README")] and outcome.merged == []
+    assert (project / "README").read_text() == "a person's\n"
+    outcome = manager.restore(project, 1, conflicts="merge_with_markers")
+    assert outcome.merged == [str(project / "README")] and outcome.kept == []
+    assert "<<<<<<<" in (project / "README").read_text() and "a person's" in (project / "README").read_text()
+    with pytest.raises(ValueError, match="conflicts"):
+        manager.plan(project, 1, conflicts="perhaps")  # type: ignore[arg-type]
 
 
 def test_a_call_marks_what_it_left_also_when_it_fails(manager: CheckpointManager, project: Path) -> None:
@@ -156,6 +170,6 @@ def test_a_repository_is_left_alone(manager: CheckpointManager, project: Path) -
     assert (project / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
 
 
-def test_notes_need_somebody(tmp_path: Path) -> None:
+def test_notes_need_an_agent_and_a_session(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         manager_in(tmp_path).take_notes()

@@ -230,14 +230,14 @@ def test_time_runs_out_for_the_whole_tree(caps: CapabilitySet) -> None:
     assert running(nap) == []
 
 
-def test_nobody_is_left_when_the_command_ends(caps: CapabilitySet) -> None:
+def test_no_process_is_left_when_the_command_ends(caps: CapabilitySet) -> None:
     nap = marker()
     result = sh(caps, f"(setsid sleep {nap} &); (sleep {nap} &); echo up")
     assert (result.exit_code, result.stdout) == (0, b"up\n")
     assert running(nap) == []
 
 
-def test_a_command_that_stops_itself_stops_nobody_else(caps: CapabilitySet) -> None:
+def test_a_command_that_stops_itself_stops_no_other_process(caps: CapabilitySet) -> None:
     assert sh(caps, "kill -STOP $$", timeout_secs=0.5).exit_code == 124
 
 

@@ -267,7 +267,7 @@ def test_a_killed_host_takes_the_tree_with_it() -> None:
     assert running(nap) == []
 
 
-def test_a_broken_pipe_kills_nobody() -> None:
+def test_a_broken_pipe_kills_no_process() -> None:
     code = """
         import signal
         from exec_kit import sh, system

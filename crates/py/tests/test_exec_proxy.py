@@ -91,7 +91,7 @@ def test_many_commands_and_two_proxies(server: int) -> None:
     assert said == [f"hello /{turn}" if turn % 2 else "status 403" for turn in range(16)]
 
 
-def test_a_proxy_that_was_shut_down_serves_nobody(server: int) -> None:
+def test_a_proxy_that_was_shut_down_serves_no_client(server: int) -> None:
     proxy = start_proxy(ProxyConfig([f"127.0.0.1:{server}"]))
     caps = through(proxy)
     proxy.shutdown()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,30 @@ def test_restore_and_run_again_at_once(project: Path) -> None:
         report = nono.run(["rm", "README"], allow=[project], workdir=project, rollback=True, capture_output=True)
         nono.open_session(report.session_id).restore()
         assert (project / "README").exists()
+
+
+def test_restore_right_after_a_run_of_a_host_that_forks(project: Path) -> None:
+    # A child of the host has copies of the run's locks until it executes its program.
+    done = threading.Event()
+
+    def fork() -> None:
+        while not done.is_set():
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(0.05)
+                os._exit(0)
+            os.waitpid(pid, 0)
+
+    forking = threading.Thread(target=fork)
+    forking.start()
+    try:
+        for _ in range(5):
+            report = nono.run(["rm", "README"], allow=[project], workdir=project, rollback=True, capture_output=True)
+            nono.open_session(report.session_id).restore()
+            assert (project / "README").exists()
+    finally:
+        done.set()
+        forking.join()
 
 
 def test_what_runs_does_not_push_out_what_has_just_ended(

@@ -160,12 +160,32 @@ def test_a_restore_is_exact_and_can_be_undone(project: Path) -> None:
     assert session.restore([]).changes == [] and not (project / "empty").exists()
 
 
+def test_sessions_and_checkpoints_have_the_same_classes(project: Path, tmp_path: Path) -> None:
+    session = nono.Session([SH, "-c", f"echo a >> {project}/README"], allow=[project], rollback=True)
+    report = session.run()
+    manager = nono.CheckpointManager(tmp_path / "state", tmp_path)
+    manager.create(project)
+    (project / "new").write_text("new\n")
+    changes, diff = session.changes(), manager.diff(project, 1)
+    assert type(changes) is type(diff) and type(changes[0]) is type(diff[0]) is nono.HistoryChange
+    assert changes.checkpoint is None and diff.checkpoint is not None and "+new" in diff.patch
+    with pytest.raises(AttributeError, match="diff"):
+        changes.patch
+    of_session, of_project = session.restore(dry_run=True), manager.plan(project, 1)
+    assert type(of_session) is type(of_project) is nono.RestoreResult and of_session.dry_run and of_project.dry_run
+    assert (of_session.session, of_session.project) == (report.session_id, None)
+    assert (of_project.session, of_project.project) == (None, str(project))
+    assert [one.change_type for one in of_session.changes] == ["modified"] and of_session.changes[0].patch is None
+    # Nothing chosen, as a plan.
+    assert session.restore([], dry_run=True).dry_run
+
+
 def test_what_others_changed_later_is_kept(project: Path) -> None:
     session = nono.Session([SH, "-c", f"echo a >> {project}/README"], allow=[project], rollback=True)
     session.run()
     (project / "README").write_text("mine\n")
     kept = session.restore()
-    assert not kept.ok and [one["path"] for one in kept.kept] == [str(project / "README")]
+    assert not kept.ok and [path for path, _ in kept.kept] == [str(project / "README")]
     assert (project / "README").read_text() == "mine\n"
     assert session.restore(conflicts="force").ok and (project / "README").read_text() == "hello\n"
     with pytest.raises(ValueError, match="conflicts"):
@@ -264,7 +284,7 @@ def test_no_answer_in_time_is_a_no(project: Path, secret: Path) -> None:
         release.set()
 
 
-def test_whoever_ended_is_not_waited_for(project: Path, secret: Path) -> None:
+def test_a_command_that_ended_is_not_waited_for(project: Path, secret: Path) -> None:
     release = threading.Event()
     try:
         report, requests = asked(secret, project, lambda request: release.wait(60), max_time=1)
@@ -376,7 +396,7 @@ def test_names_of_any_bytes(project: Path) -> None:
     report = session.run()
     changes = report.changes
     assert changes is not None and changes[0].path == str(odd) == changes[0].to_dict()["path"]
-    assert [one["path"] for one in session.restore().changes] == [str(odd)] and not odd.exists()
+    assert [one.path for one in session.restore().changes] == [str(odd)] and not odd.exists()
     odd.mkdir()
     policy = nono.resolve(["true"], allow=[odd])
     assert str(odd) in [grant["resolved"] for grant in policy["grants"]]
@@ -417,6 +437,8 @@ def test_past_sessions(project: Path) -> None:
     assert nono.open_session(past.dir).session_id == second.session_id
     assert (past.status, past.exit_code, past.tracked_paths) == ("finished", 0, [str(project)])
     checked = past.verify()
+    all_checked = nono.verify_sessions()
+    assert all_checked["good"] and checked in all_checked["sessions"] and all_checked["running"] == []
     assert checked["good"] and checked["problems"] == []
     assert [one["id"] for one in past.snapshots()][0] == 0
     assert past.coverage()["files"] > 0
@@ -430,7 +452,7 @@ def test_past_sessions(project: Path) -> None:
     with pytest.raises(ValueError):
         nono.cleanup_sessions()
     removed = nono.cleanup_sessions(remove_all=True)
-    assert removed["removed"] == [first.session_id]
+    assert [one["session_id"] for one in removed["removed"]] == [first.session_id]
     with pytest.raises(nono.SessionError):
         nono.open_session(first.session_id).changes()
 

@@ -2,17 +2,17 @@
 //!
 //! One table for three uses: `nono setup` prints it for this machine, SECURITY.md contains it, tests compare the two.
 
-use crate::backend::{Namespaces, Support};
+use crate::backend::Support;
 use crate::strategy::ExecStrategy;
 
 /// Guarantee: something a sandboxed command cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     pub what: &'static str,
-    pub with_namespaces: Held,
+    pub with_namespaces: GuaranteeState,
     /// The same in `wrap`, which has no pid namespace and no supervisor.
-    pub direct: Held,
-    pub without_namespaces: Held,
+    pub direct: GuaranteeState,
+    pub without_namespaces: GuaranteeState,
     /// State without a supervisor, for a guarantee that needs one.
     pub unanswered: Option<Unanswered>,
 }
@@ -21,16 +21,16 @@ pub struct Guarantee {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanswered {
     /// In `run --monitor`, whose parent is confined as well.
-    pub monitored: Held,
+    pub monitored: GuaranteeState,
     /// In `wrap` and `run --monitor` where there are no namespaces.
-    pub bare: Held,
+    pub bare: GuaranteeState,
     /// In `run` where the kernel has no seccomp notification: with namespaces, and without.
-    pub no_listener: (Held, Held),
+    pub no_listener: (GuaranteeState, GuaranteeState),
 }
 
 /// Whether a guarantee holds, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum GuaranteeState {
     By(&'static str),
     /// It does not hold; the text says what remains possible.
     Open(&'static str),
@@ -40,8 +40,8 @@ pub enum Held {
 
 impl Guarantee {
     /// State of the guarantee on this machine.
-    pub fn here(&self, support: &Support, strategy: ExecStrategy) -> Held {
-        let bare = matches!(support.namespaces, Namespaces::Missing { .. });
+    pub fn here(&self, support: &Support, strategy: ExecStrategy) -> GuaranteeState {
+        let bare = support.namespaces.missing().is_some();
         let Some(without) = self.unanswered else { return self.usual(bare, strategy) };
         match strategy {
             ExecStrategy::Supervised if support.notify.is_ok() => self.usual(bare, strategy),
@@ -53,7 +53,7 @@ impl Guarantee {
         }
     }
 
-    fn usual(&self, bare: bool, strategy: ExecStrategy) -> Held {
+    fn usual(&self, bare: bool, strategy: ExecStrategy) -> GuaranteeState {
         match strategy {
             _ if bare => self.without_namespaces,
             ExecStrategy::Direct => self.direct,
@@ -62,7 +62,7 @@ impl Guarantee {
     }
 }
 
-use Held::{By, Open, Refused};
+use GuaranteeState::{By, Open, Refused};
 
 const fn always(what: &'static str, how: &'static str) -> Guarantee {
     Guarantee {
@@ -247,7 +247,7 @@ const TABLE: &[Guarantee] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NotifySupport;
+    use crate::{Namespaces, NotifySupport};
 
     fn support(namespaces: bool, listener: bool) -> Support {
         Support {

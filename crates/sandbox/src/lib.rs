@@ -16,7 +16,7 @@ pub use backend::{
     NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile,
     is_supported, probe_plan, support, try_notify,
 };
-pub use guarantees::{Guarantee, Held, Unanswered, guarantees};
+pub use guarantees::{Guarantee, GuaranteeState, Unanswered, guarantees};
 pub use own_process::{ApplyError, Sandbox};
-pub use refusal::Refusal;
+pub use refusal::{NoProcessLimit, Refusal};
 pub use strategy::ExecStrategy;

@@ -15,15 +15,15 @@ pub enum Refusal {
     NoLandlock { reason: String },
     #[error("the kernel's Landlock ABI {abi} is too old: {what} needs ABI {needed}")]
     LandlockTooOld { abi: u32, needed: u32, what: &'static str },
-    #[error("{path} cannot be closed inside {grant}: that needs a mount namespace ({reason})", path = .path.display(), grant = .grant.display())]
+    #[error("cannot close {path} inside {grant}: that needs a mount namespace, and {reason}", path = .path.display(), grant = .grant.display())]
     CannotMask { path: PathBuf, grant: PathBuf, reason: String },
-    #[error("cannot keep {path} closed: it does not exist yet, so it could be created", path = .path.display())]
+    #[error("cannot keep {path} closed: it does not exist yet, and the command could create it", path = .path.display())]
     CannotHold { path: PathBuf },
-    #[error("{path} cannot be granted: the sandbox has {own} of its own", path = .path.display(), own = .own.display())]
+    #[error("cannot grant {path}: the sandbox replaces {own} with its own", path = .path.display(), own = .own.display())]
     CannotGive { path: PathBuf, own: PathBuf },
-    #[error("a limit on processes needs a user namespace, and {reason}")]
-    CannotLimitProcesses { reason: String },
-    #[error("unix sockets can only be opened one by one with a mount namespace ({reason})")]
+    #[error("cannot limit the number of processes: {why}")]
+    CannotLimitProcesses { why: NoProcessLimit },
+    #[error("cannot open single unix sockets: that needs a mount namespace, and {reason}")]
     CannotOpenSocket { reason: String },
     #[error("{what} needs trapped system calls, which are not available here: {reason}")]
     CannotMediate { what: &'static str, reason: String },
@@ -37,6 +37,27 @@ pub enum Refusal {
     Changed { path: PathBuf },
     #[error("could not {step}: {error}")]
     Kernel { step: &'static str, error: String },
+}
+
+/// Reason why the number of processes cannot be limited.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoProcessLimit {
+    #[error("that needs a user namespace, and the outer nono sandbox allows none")]
+    Nested,
+    #[error("that needs a user namespace, and {reason}")]
+    NoNamespaces { reason: String },
+    #[error("the kernel does not count root's processes")]
+    Root,
+}
+
+impl NoProcessLimit {
+    fn hint(&self) -> &'static str {
+        match self {
+            NoProcessLimit::Nested => "leave --max-procs out, or give it to the outer nono",
+            NoProcessLimit::NoNamespaces { .. } => "leave --max-procs out",
+            NoProcessLimit::Root => "run as an ordinary user",
+        }
+    }
 }
 
 impl Refusal {
@@ -59,9 +80,7 @@ impl Refusal {
                 format!("create {} first, or grant less than its folder", path.display())
             }
             Refusal::CannotGive { .. } => "use another folder".to_owned(),
-            Refusal::CannotLimitProcesses { .. } => {
-                "leave --max-procs out, or run as an ordinary user".to_owned()
-            }
+            Refusal::CannotLimitProcesses { why } => why.hint().to_owned(),
             Refusal::CannotOpenSocket { .. } => "leave --allow-unix-socket out".to_owned(),
             Refusal::CannotMediate { .. } => {
                 "`nono setup --check-only` shows what the kernel has; --accept-weaker goes on without it, except for asking"

@@ -6,8 +6,8 @@ use crate::cache::{Cache, NewDir};
 use crate::dirs::DirId;
 use crate::hash::{MerkleRoot, TreeId};
 use crate::node::{Kind, Node, Omitted, Reason, Xattr, tree_id};
-use crate::record::{self, Entries, Links, Payload};
 use crate::scan::Listing;
+use crate::scan_record::{self, Entries, Links, Payload};
 use crate::store::{Appender, ObjectKey, StoreError};
 
 /// A tree that is complete in the store, and the cache for the next scan.
@@ -67,7 +67,7 @@ pub(crate) fn build(
         let reusable = old.filter(|_| listing.same && !listing.has_links && !children);
         if let Some(old) = reusable {
             (new.tree, new.merkle) = (old.tree, old.merkle);
-            omitted.push((listing.id, record::omitted(&new.omitted)?));
+            omitted.push((listing.id, scan_record::omitted(&new.omitted)?));
         } else {
             let node = node(&new, links, &mut done)?;
             linked_outside += node.entries.iter().filter(|entry| entry.meta.linked_outside).count() as u64;
@@ -121,7 +121,7 @@ fn children_changed(listing: &Listing, done: &[Option<Done>]) -> Result<bool, Ma
 }
 
 fn node(dir: &NewDir, links: &Links, done: &mut [Option<Done>]) -> Result<Node, Malformed> {
-    let mut node = Node { entries: Vec::new(), omitted: record::omitted(&dir.omitted)? };
+    let mut node = Node { entries: Vec::new(), omitted: scan_record::omitted(&dir.omitted)? };
     for known in Entries::new(&dir.entries) {
         let known = known?;
         let child = match known.payload {

@@ -24,12 +24,12 @@ const MAGIC: &[u8; 8] = b"nonoscn1";
 pub(crate) struct Cache {
     bytes: Arc<Vec<u8>>,
     dirs: Vec<RecordSpan>,
-    pub(crate) about: About,
+    pub(crate) about: CachedRoot,
 }
 
 /// Identity of the root that a cache describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct About {
+pub(crate) struct CachedRoot {
     pub(crate) root: Vec<u8>,
     /// Filesystem id (`f_fsid`): device numbers change from boot to boot.
     pub(crate) filesystem: [u8; 8],
@@ -39,9 +39,9 @@ pub(crate) struct About {
     pub(crate) boot: [u8; 16],
 }
 
-impl About {
+impl CachedRoot {
     /// Whether both describe the same root: path, filesystem and inode. The rest of the stat may have changed.
-    pub(crate) fn is_of(&self, now: &About) -> bool {
+    pub(crate) fn is_of(&self, now: &CachedRoot) -> bool {
         let inode = |stat: &[u8; PACKED]| crate::stat::Stat::unpack(stat).ino;
         self.root == now.root && self.filesystem == now.filesystem && inode(&self.stat) == inode(&now.stat)
     }
@@ -112,7 +112,7 @@ impl Cache {
         if xxhash_rust::xxh3::xxh3_64(from.rest()) != sum {
             return Err(Malformed("a stat cache's checksum"));
         }
-        let about = About {
+        let about = CachedRoot {
             root: from.bytes()?.to_vec(),
             filesystem: from.array()?,
             stat: from.array()?,
@@ -167,7 +167,7 @@ pub(crate) struct NewDir {
 /// A cache to be saved; `dirs` are in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct NewCache {
-    pub(crate) about: About,
+    pub(crate) about: CachedRoot,
     pub(crate) dirs: Vec<NewDir>,
 }
 

@@ -8,9 +8,9 @@ mod filesystem;
 mod non_directory;
 mod options;
 mod repositories;
-mod settled;
 mod shortage;
 mod totals;
+mod until_stable;
 
 use std::collections::HashSet;
 use std::io;
@@ -22,11 +22,11 @@ pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
 use self::non_directory::{meta, single_entry};
 pub use self::options::{CaptureOptions, Gaps};
-use self::settled::Settled;
 pub(crate) use self::shortage::Shortage;
 use self::totals::Totals;
+use self::until_stable::StableScan;
 use crate::build::Built;
-use crate::cache::{self, About, Cache, NewCache};
+use crate::cache::{self, Cache, CachedRoot, NewCache};
 use crate::coverage::{Coverage, CoverageNote, Example};
 use crate::dirs::{DirId, Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
@@ -37,8 +37,8 @@ use crate::node::{Entry, Kind, Name, Reason, Time};
 use crate::paths;
 use crate::pool;
 use crate::read::{self, unreadable};
-use crate::record::Links;
 use crate::scan::{self, Ignored, Limiter, Listing, Scan, ScanCounts, ScanError, Worker};
+use crate::scan_record::Links;
 use crate::stat::{FoundStat, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{ObjectKey, Published, Store, StoreError};
@@ -302,7 +302,7 @@ impl OneRoot<'_> {
         if !filesystem.trusted {
             all.coverage.notes.push(CoverageNote::UnknownFilesystem { root: self.path.to_owned() });
         }
-        let about = About {
+        let about = CachedRoot {
             root: paths::bytes(self.path).to_vec(),
             filesystem: filesystem.id,
             stat: found.stat.pack(),
@@ -310,8 +310,8 @@ impl OneRoot<'_> {
         };
         let cache = self.cache(&about, &filesystem)?;
         let start = self.read_since(&filesystem);
-        let Settled { mut workers, dirs, rules, frozen, scanned, built, again } =
-            self.settled(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
+        let StableScan { mut workers, dirs, rules, frozen, scanned, built, again } =
+            self.scan_until_stable(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let frozen_hash = content_hash(&frozen);
         worker.store().put(ObjectKey::rules(frozen_hash), &frozen)?;
@@ -336,7 +336,7 @@ impl OneRoot<'_> {
 
     /// The cache of the last scan, if it is still valid. Loaded anew each time: garbage collection removes the caches
     /// of dropped trees, and objects of a dropped tree may be gone.
-    fn cache(&self, about: &About, filesystem: &Filesystem) -> Result<Option<Cache>, CaptureError> {
+    fn cache(&self, about: &CachedRoot, filesystem: &Filesystem) -> Result<Option<Cache>, CaptureError> {
         if self.request.options.paranoid || !filesystem.trusted {
             return Ok(None);
         }

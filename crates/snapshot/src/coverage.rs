@@ -161,7 +161,7 @@ impl fmt::Display for Reason {
             Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
             Reason::OwnState => f.write_str("nono's own state"),
             Reason::OtherRoot => f.write_str("tracked as a root of its own"),
-            Reason::Forgotten => f.write_str("forgotten: its contents were purged"),
+            Reason::Forgotten => f.write_str("forgotten: its contents were removed"),
             Reason::NotHeld(why) | Reason::Unit(why) => f.write_str(why),
             Reason::RestoreTemp => f.write_str("a temporary file of an interrupted restore"),
         }
@@ -183,7 +183,7 @@ impl fmt::Display for CoverageNote {
             CoverageNote::Rules { root, text } => write!(f, "{}: {text}", root.display()),
             CoverageNote::LinkedOutside { files } => {
                 let have = if *files == 1 { "file has" } else { "files have" };
-                write!(f, "{files} {have} names outside of the tracked paths as well")
+                write!(f, "{files} {have} hard links outside the tracked paths")
             }
             CoverageNote::UnknownFilesystem { root } => {
                 write!(

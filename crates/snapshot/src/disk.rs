@@ -24,7 +24,7 @@ pub mod failpoint {
     use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
     use std::sync::{Mutex, PoisonError};
 
-    pub use nono_sys::power::Cut;
+    pub use nono_sys::power::LostWrites;
 
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static AT: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -40,7 +40,7 @@ pub mod failpoint {
         /// Fail this step and every later one with this error.
         Error(i32),
         /// Cut the filesystem at this path off from its disk, then kill the process.
-        Power(PathBuf, Cut),
+        Power(PathBuf, LostWrites),
     }
 
     /// Kill the process right before step `at`, counted from 0 and from now.
@@ -54,7 +54,7 @@ pub mod failpoint {
     }
 
     /// Cut the filesystem at `mount` off from its disk right before step `at`, and kill the process.
-    pub fn cut_power_at(at: u64, mount: &Path, cut: Cut) {
+    pub fn cut_power_at(at: u64, mount: &Path, cut: LostWrites) {
         arm(at, Fault::Power(mount.to_owned(), cut));
     }
 

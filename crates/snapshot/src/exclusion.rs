@@ -8,13 +8,11 @@
 //! [`Rules`] belong to one scan: [`Rules::live`] reads ignore files during the scan and records them; [`Rules::freeze`]
 //! then makes [`FrozenRules`], from which [`Rules::frozen`] gives the same verdicts later.
 
-mod around;
 mod artifacts;
-mod ask;
 mod caller_rules;
 mod config;
 mod dir_rules;
-mod enter;
+mod evidence;
 mod freeze;
 mod frozen;
 mod git_config;
@@ -24,8 +22,10 @@ mod ignore_file;
 mod index;
 mod parent_repository;
 mod paths;
+mod queries;
 mod repository;
 mod shared;
+mod subdirectory_rules;
 #[cfg(test)]
 mod tests;
 mod wildmatch;
@@ -34,9 +34,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use around::{Around, Has};
 pub use config::{ExclusionConfig, LargePacks, RulesError};
 pub use dir_rules::DirRules;
+pub use evidence::{Evidence, RuleFiles};
 pub use frozen::FrozenRules;
 use shared::{RootRules, RuleSource, SharedRules};
 
@@ -53,13 +53,13 @@ pub enum ExclusionVerdict {
     Search(Reason),
 }
 
-impl<F: Fn(&[u8]) -> bool> Around for F {
+impl<F: Fn(&[u8]) -> bool> Evidence for F {
     fn is_filled(&self, path: &[u8]) -> bool {
         self(path)
     }
 }
 
-impl Has {
+impl RuleFiles {
     /// Record one more name of the listing.
     pub fn note(&mut self, name: &[u8]) {
         self.gitignore |= name == b".gitignore";

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, RawDir};
 
 use crate::dirs::{DirId, Dirs, open_dir};
-use crate::record::Entries;
 use crate::scan::{Ignored, Listing};
+use crate::scan_record::Entries;
 
 /// Minimum percentage of regular files that the rules must leave.
 const LEAST_PERCENT: u64 = 5;

@@ -59,6 +59,7 @@ mod disk;
 pub mod exclusion;
 pub mod file;
 mod files;
+pub mod git_index;
 pub mod hash;
 mod ignored_count;
 mod manager;
@@ -71,9 +72,9 @@ mod objects;
 pub mod paths;
 mod pool;
 mod read;
-mod record;
 pub mod restore;
 mod scan;
+mod scan_record;
 pub mod session;
 mod stat;
 pub mod state;
@@ -92,10 +93,11 @@ pub use exclusion::ExclusionConfig;
 pub use files::{FileState, Files};
 pub use hash::{ContentHash, HashKind, MerkleRoot, StateRoot};
 pub use manager::{
-    Adopted, AdoptedPiece, CacheProblem, Candidate, Checks, CompletedOther, Contents, Foreign, Forgotten,
-    Freed, GcReport, Limits, LostSnapshot, ManagerOptions, Manifest, Next, Now, Repaired, RepairedRecord,
-    RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager, SnapshotProblem, VerifyReport,
-    freed, gc, holders, purge, repair, resolved, session_dirs, settle_store, shares,
+    Adopted, AdoptedPiece, CacheProblem, Candidate, Checks, CompletedOther, Contents, ContentsError,
+    Forgotten, Freed, GcReport, ImportedPath, Limits, LostSnapshot, ManagerOptions, Manifest, Next, Now,
+    Repaired, RepairedRecord, RestoreOptions, Restored, SettleReport, SnapshotError, SnapshotManager,
+    SnapshotProblem, VerifyReport, freed, gc, gc_compact, holders, repair, resolved, session_dirs,
+    settle_store, shares,
 };
 pub use manifest::{ManifestDefect, SnapshotId};
 pub use metadata::{

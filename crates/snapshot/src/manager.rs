@@ -41,7 +41,7 @@ use crate::metadata::SessionMetadata;
 use crate::node::{Entry, Reason, Time};
 use crate::objects::StoreObjects;
 use crate::scan::ScanCounts;
-use crate::session::{Held, Session, SnapshotList};
+use crate::session::{Session, SessionHold, SnapshotList};
 use crate::state::{ObjectError, Observer, RootContent, RootState, SnapshotState};
 use crate::store::{ObjectKey, Quota, Store};
 use crate::time;
@@ -51,7 +51,7 @@ pub use check::{CacheProblem, Checks, SnapshotProblem, VerifyReport};
 pub use error::SnapshotError;
 pub use forget::{Forgotten, holders};
 pub use freeing::{Candidate, Freed, freed};
-pub use import::{Adopted, AdoptedPiece, Contents, Foreign};
+pub use import::{Adopted, AdoptedPiece, Contents, ContentsError, ImportedPath};
 pub use incremental::{Next, Now};
 pub use pending_restores::CompletedOther;
 pub use repair::{LostSnapshot, Repaired, RepairedRecord, repair};
@@ -59,7 +59,7 @@ pub use restore::{RestoreOptions, Restored};
 pub use roots::resolved;
 pub use sessions::session_dirs;
 pub use settling::settle_store;
-pub use upkeep::{GcReport, SettleReport, gc, purge, shares};
+pub use upkeep::{GcReport, SettleReport, gc, gc_compact, shares};
 
 /// Limits on a capture; 0 is no limit. Beyond a limit nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,7 +246,7 @@ impl SnapshotManager {
     }
 
     /// Lock the session, and finish what a killed process left.
-    fn enter(&mut self) -> Result<Held, SnapshotError> {
+    fn enter(&mut self) -> Result<SessionHold, SnapshotError> {
         let held = hold(&self.session, &*self.observer)?;
         self.session.tidy(&held)?;
         if let Some(restored) = self.recover_held(&held)? {
@@ -335,7 +335,7 @@ impl SnapshotManager {
     /// Publish: the manifest first, the record last. Only snapshots in the record exist.
     fn publish(
         &self,
-        held: &Held,
+        held: &SessionHold,
         record: SnapshotList,
         captured: Captured,
         id: SnapshotId,
@@ -346,7 +346,7 @@ impl SnapshotManager {
 
     fn publish_at(
         &self,
-        _held: &Held,
+        _held: &SessionHold,
         mut record: SnapshotList,
         captured: Captured,
         id: SnapshotId,
@@ -428,7 +428,7 @@ impl SnapshotManager {
 }
 
 /// Wait for other operations on this session, also in other processes, until the observer cancels.
-fn hold(session: &Session, observer: &dyn Observer) -> Result<Held, SnapshotError> {
+fn hold(session: &Session, observer: &dyn Observer) -> Result<SessionHold, SnapshotError> {
     loop {
         if let Some(held) = session.try_hold()? {
             return Ok(held);

@@ -188,15 +188,16 @@ mod tests {
     /// Run as an otherwise unused user, limited to one process of one thread: the harness runs one test in its own.
     fn alone(name: &str, inner: &str) {
         if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: another user is needed");
+            return nono_testkit::skip("another user is needed");
         }
         let dir = tempfile::tempdir_in("/tmp").unwrap();
         let program = dir.path().join("tests");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        let id = nono_testkit::user::ALONE.to_string();
         std::fs::set_permissions(dir.path(), open).unwrap();
         let out = std::process::Command::new("setpriv")
-            .args(["--reuid", "48199", "--regid", "48199", "--clear-groups", "prlimit", "--nproc=1"])
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups", "prlimit", "--nproc=1"])
             .arg(&program)
             .args(["--exact", name, "--test-threads=1", "--nocapture"])
             .env(inner, "1")
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do_is_done() {
+    fn an_empty_pool_finishes() {
         let work = |(): &mut (), (): (), _: &Queue<()>| Ok::<(), ()>(());
         assert_eq!(run(vec![(); 2], vec![], work), Ok(vec![(); 2]));
     }

@@ -57,7 +57,7 @@ pub(crate) enum ReadOutcome {
     LeftOut(Reason),
 }
 
-/// How to read a file.
+/// Options for reading a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadOptions {
     /// A process has it mapped writable: flush the mapping first, and never trust the stat.

@@ -1,6 +1,6 @@
 //! Putting a captured state back: plan, preflight, journal, apply, verify.
 //!
-//! The invariant is Law 1: nothing is removed whose bytes are not stored. [`plan`] compares the target with `current`,
+//! The invariant is the first law of `docs/internals/overview.md`: nothing is removed whose bytes are not stored. [`plan`] compares the target with `current`,
 //! the safety snapshot just taken, and is pure: a list of steps that can be shown. [`apply`] works beneath the
 //! descriptor of each root's parent directory, one component at a time and never through a link. New content is made
 //! under a temporary name `.nono-<restore id>-<n>` in its own directory, complete with all attributes, and then renamed
@@ -22,8 +22,8 @@ mod conflict_unit;
 mod database;
 mod displace;
 mod durable;
+mod hard_links;
 mod journal;
-mod links;
 mod meta;
 mod nested;
 mod open;
@@ -97,7 +97,7 @@ pub enum Why {
     NotCaptured(Reason),
     /// Selected, but neither in the snapshot nor in the tree.
     NotFound,
-    /// Changed by others since the states of the session.
+    /// Changed after the states of the session.
     ChangedSince,
     /// A directory that holds entries that are not stored.
     HoldsOthers,
@@ -128,7 +128,7 @@ impl fmt::Display for Why {
             }
             Why::RootUnknown => "its root is missing from one of the two snapshots",
             Why::NotFound => "it is neither in the snapshot nor in the tree",
-            Why::ChangedSince => "changed by others since",
+            Why::ChangedSince => "changed later",
             Why::HoldsOthers => "it holds files that are not stored",
             Why::InTheWay => "a directory that has to stay is in its place",
             Why::Appeared => "a new file appeared there",
@@ -136,7 +136,7 @@ impl fmt::Display for Why {
             Why::OpenForWriting => {
                 "a running program has it open for writing: end the program, then restore again"
             }
-            Why::StillWritten => "the file that was replaced: a running program still writes to it",
+            Why::StillWritten => "kept under a new name: a running program still writes to the replaced file",
             Why::ChangedMeanwhile => "it changed during the restore",
         };
         f.write_str(text)

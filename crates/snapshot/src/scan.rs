@@ -25,7 +25,7 @@ use crate::mapped::Mapped;
 use crate::node::{Reason, Time, Xattr};
 use crate::pool;
 use crate::read::{self, ReadOptions, ReadOutcome};
-use crate::record::Links;
+use crate::scan_record::Links;
 use crate::stat::FoundStat;
 use crate::state::Observer;
 use crate::store::{Appender, StoreError};

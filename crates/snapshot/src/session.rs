@@ -7,6 +7,7 @@
 mod kept;
 mod manifests;
 pub(crate) mod rebuild;
+mod record_defect;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,6 +24,8 @@ use crate::node::Time;
 use crate::paths;
 use crate::unlock;
 
+use record_defect::RecordDefect;
+
 pub use rebuild::{Mended, aside};
 
 /// Part of the names of damaged files that were set aside.
@@ -37,7 +40,7 @@ pub enum SessionError {
     Record { path: PathBuf, what: String },
     #[error("no snapshot {id} in {}", dir.display())]
     NoSnapshot { id: SnapshotId, dir: PathBuf },
-    #[error("snapshot {id} was thinned out; its digests are kept, its content is not")]
+    #[error("snapshot {id} cannot be restored: its contents were removed to save space")]
     Thinned { id: SnapshotId },
     #[error("cannot use {}: {defect}", path.display())]
     Manifest { path: PathBuf, defect: ManifestDefect },
@@ -170,26 +173,22 @@ impl SnapshotList {
     }
 
     /// Decode a record. There is one canonical form; anything else is damage.
-    fn decode(bytes: &[u8]) -> Result<SnapshotList, String> {
-        let record: SnapshotList = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    fn decode(bytes: &[u8]) -> Result<SnapshotList, RecordDefect> {
+        let record: SnapshotList = serde_json::from_slice(bytes)?;
         if ![FORMAT, FORMAT_LATE].contains(&record.format) {
-            return Err(unknown_format(record.format));
+            return Err(RecordDefect::Format(record.format));
         }
         if !record.snapshots.iter().all(|recorded| is_manifest_name(&recorded.file)) {
-            return Err("it names a file that is not a manifest".to_owned());
+            return Err(RecordDefect::File);
         }
         if !record.late.iter().all(|late| record.roots.contains(&late.path)) {
-            return Err("it names a late root that is not one of its roots".to_owned());
+            return Err(RecordDefect::LateRoot);
         }
         match record.encode() {
             Ok(encoded) if encoded == bytes => Ok(record),
-            _ => Err("its checksum is wrong".to_owned()),
+            _ => Err(RecordDefect::Checksum),
         }
     }
-}
-
-fn unknown_format(format: u32) -> String {
-    format!("its format {format} is unknown")
 }
 
 /// Format number, if these bytes are an intact record of a later version, which must not be modified.
@@ -211,9 +210,9 @@ pub struct Session {
 /// Lock on a session for one operation; released on drop, and at the end of the process.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Held(File);
+pub(crate) struct SessionHold(File);
 
-impl Drop for Held {
+impl Drop for SessionHold {
     fn drop(&mut self) {
         // Closing is not enough: a process being forked by another thread has the descriptor until it executes.
         let _ = self.0.unlock();
@@ -251,7 +250,7 @@ impl Session {
 
     /// Remove what killed processes left: temporary files, manifests that were not recorded. A damaged record is
     /// replaced first.
-    pub(crate) fn tidy(&self, held: &Held) -> Result<(), SessionError> {
+    pub(crate) fn tidy(&self, held: &SessionHold) -> Result<(), SessionError> {
         let io = |source| io_error(&self.dir, source);
         let record = match self.find_record()? {
             RecordSlot::None => None,
@@ -294,17 +293,17 @@ impl Session {
     }
 
     /// Wait for other operations on this session, and lock it.
-    pub(crate) fn hold(&self) -> Result<Held, SessionError> {
+    pub(crate) fn hold(&self) -> Result<SessionHold, SessionError> {
         let (path, file) = self.lock_file()?;
         file.lock().map_err(|source| io_error(&path, source))?;
-        Ok(Held(file))
+        Ok(SessionHold(file))
     }
 
     /// Lock it unless another operation has it.
-    pub(crate) fn try_hold(&self) -> Result<Option<Held>, SessionError> {
+    pub(crate) fn try_hold(&self) -> Result<Option<SessionHold>, SessionError> {
         let (path, file) = self.lock_file()?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Held(file))),
+            Ok(()) => Ok(Some(SessionHold(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
             Err(std::fs::TryLockError::Error(source)) => Err(io_error(&path, source)),
         }
@@ -313,7 +312,7 @@ impl Session {
     /// Whether an operation on this session is running, in this process or another.
     pub(crate) fn is_held(&self) -> bool {
         let Ok(file) = File::open(self.dir.join("lock")) else { return false };
-        matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+        nono_sys::fs::is_locked(&file).unwrap_or(false)
     }
 
     /// Path of the log of changed permissions.
@@ -365,9 +364,11 @@ impl Session {
         };
         match SnapshotList::decode(&bytes) {
             Ok(record) => Ok(RecordSlot::Good(record)),
-            Err(what) => match is_of_a_later_format(&bytes) {
-                Some(format) => Err(SessionError::Record { path, what: unknown_format(format) }),
-                None => Ok(RecordSlot::Damaged { what, bytes }),
+            Err(defect) => match is_of_a_later_format(&bytes) {
+                Some(format) => {
+                    Err(SessionError::Record { path, what: RecordDefect::Format(format).to_string() })
+                }
+                None => Ok(RecordSlot::Damaged { what: defect.to_string(), bytes }),
             },
         }
     }

@@ -9,6 +9,7 @@
 //! File modes are flags: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as
 //! it is.
 
+mod accounts;
 mod chunked;
 mod chunks;
 mod clones;
@@ -24,12 +25,11 @@ mod key;
 mod large;
 mod large_names;
 mod large_source;
-mod ledger;
 mod move_in;
 mod names;
 mod pack;
+mod pack_record;
 mod quota;
-mod record;
 mod refused;
 mod reserve;
 mod rewrite;
@@ -44,12 +44,12 @@ mod verify;
 mod view;
 mod writer;
 
+pub use accounts::Balance;
 pub use error::{Damage, StoreError, StoreProblem};
 pub use gc::Collected;
 pub use handle::Store;
 pub use key::{ObjectKey, ObjectKind};
 pub(crate) use large_source::LargeSource;
-pub use ledger::Balance;
 pub use names::LARGE;
 pub use quota::{Owner, Quota};
 pub(crate) use reserve::RESERVE;

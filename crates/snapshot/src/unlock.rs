@@ -153,7 +153,7 @@ pub(crate) trait Unlock {
     /// Make it readable, if necessary and possible. Otherwise reading it reports the error.
     fn open_up(&self) -> Option<Unlocked<'_>>;
 
-    /// While this is held, no file's mode is changed.
+    /// Lock that keeps every file's mode unchanged while it is held.
     fn quiet(&self) -> Option<MutexGuard<'_, ()>>;
 }
 

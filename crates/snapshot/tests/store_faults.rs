@@ -1,7 +1,8 @@
 //! A full disk, a broken disk and `kill -9` at every step of writing, settling, syncing and collecting: what was
 //! published stays, the store verifies, and the next collection leaves no debris.
 //!
-//! The program runs itself: `store_faults <work> <how> <step> <folder>` is the child that fails or dies.
+//! A program of its own without a test harness, since it runs itself: `store_faults <work> <how> <step> <folder>` is the
+//! child that fails or dies.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
@@ -11,6 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nono_snapshot::failpoint;
 use nono_snapshot::hash::content_hash;
@@ -24,13 +26,25 @@ fn main() -> ExitCode {
     if let [_, work, how, step, folder] = arguments.as_slice() {
         return child(work, how, step.parse().unwrap(), Path::new(folder));
     }
-    for work in WORKS {
-        for how in WAYS {
-            let steps = at_every_step(work, how);
-            println!("{work}, {how}: {steps} steps");
-        }
-    }
+    everything();
     ExitCode::SUCCESS
+}
+
+/// Try every work in every way, as many at once as there are processors.
+fn everything() {
+    let tries: Vec<(&str, &str)> = WORKS.iter().flat_map(|work| WAYS.map(|how| (*work, how))).collect();
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((work, how)) = tries.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let steps = at_every_step(work, how);
+                    println!("{work}, {how}: {steps} steps");
+                }
+            });
+        }
+    });
 }
 
 /// Run the child; 0: done, 1: failed as requested.

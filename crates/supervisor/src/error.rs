@@ -8,6 +8,9 @@ use nono_sys::errno;
 use nono_sys::launch::LaunchError;
 use thiserror::Error;
 
+/// Failure of a part that is handed to the supervisor, such as the proxy or the opener of addresses: only its text is used.
+pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Failure to run or to supervise the command.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -17,8 +20,8 @@ pub enum RunError {
     Launch { error: LaunchError, program: PathBuf },
     #[error("cannot enforce --max-memory: the command's processes are not visible in /proc")]
     CannotMeasure,
-    #[error("cannot start the filtering proxy: {why}")]
-    Proxy { why: String },
+    #[error("cannot start the filtering proxy: {source}")]
+    Proxy { source: ServiceError },
     #[error("could not {what}: {}", errno::describe(.source))]
     Supervise { what: &'static str, source: io::Error },
 }

@@ -1,14 +1,12 @@
 //! Denials and grants of a supervised run, as values.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::{AccessMode, DeniedReason};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::approval::{Asker, Scope};
+use crate::approval::Scope;
 
 /// Action a program tried.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -113,65 +111,4 @@ pub struct MediationReport {
     pub expansions: Vec<Expansion>,
     /// Number of requests put to the approver.
     pub asked: u64,
-}
-
-/// Result of a request on the request socket.
-#[derive(Debug)]
-pub enum RequestReply {
-    /// Opened as requested.
-    Granted {
-        fd: std::os::fd::OwnedFd,
-        by: String,
-    },
-    /// Allowed by the policy: the program can open it itself.
-    AlreadyOpen,
-    Denied {
-        because: RefusalReason,
-    },
-}
-
-/// Whether the client still waits for the answer: a request that was given up need not be decided any more.
-pub type StillWanted<'a> = dyn Fn() -> bool + Sync + 'a;
-
-/// Decisions that the channels need from the supervisor. Every call may take as long as a person needs for an answer.
-pub trait RequestService: Send + Sync {
-    /// Opens `path` for `access`, as if the program had tried. `path` is absolute.
-    fn capability(
-        &self,
-        asker: &Asker,
-        path: PathBuf,
-        access: AccessMode,
-        reason: Option<String>,
-        wanted: &StillWanted<'_>,
-    ) -> RequestReply;
-
-    /// Takes a snapshot now; returns its number, or why there is none.
-    fn checkpoint(&self, asker: &Asker, reason: &str) -> Result<u64, String>;
-
-    /// Restores `paths` (all, if empty) to a snapshot, once the user agreed; returns a summary.
-    fn restore(
-        &self,
-        asker: &Asker,
-        snapshot: u64,
-        paths: Vec<PathBuf>,
-        wanted: &StillWanted<'_>,
-    ) -> Result<String, String>;
-
-    /// Carries out an action on the checkpoints of a project; a restore only once the user agreed.
-    fn history(&self, asker: &Asker, action: RemoteAction, wanted: &StillWanted<'_>)
-    -> Result<Value, String>;
-
-    /// Opens an address in the user's browser, once they agreed; returns the approver, or why it was not opened.
-    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String>;
-
-    /// Approver that denied this in the session, if one did. It does not ask the user.
-    fn refusal(&self, _path: &Path, _access: AccessMode) -> Option<String> {
-        None
-    }
-
-    /// Report so far.
-    fn report(&self) -> MediationReport;
-
-    /// Number of requests that wait for an answer now.
-    fn waiting(&self) -> u64;
 }

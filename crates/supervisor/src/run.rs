@@ -111,7 +111,7 @@ pub fn run(
     let mediated = prepared.blueprint().mediated().any();
     let workers = services::begin(&launched, prepared.blueprint(), &mediate).map_err(|why| match why {
         NotStarted::Launch(error) => failed(error),
-        NotStarted::Proxy(why) => RunError::Proxy { why },
+        NotStarted::Proxy(source) => RunError::Proxy { source },
         NotStarted::Workers(source) => supervising("answer trapped calls")(source),
     })?;
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
@@ -401,6 +401,10 @@ impl Loop<'_> {
             lending.over();
         }
         let again = lending.go_on(screen.map(|at| &mut self.outputs[at]));
+        if let Some(at) = screen.filter(|_| lending.catches_up()) {
+            self.catch_up(at);
+        }
+        let Some(lending) = &mut self.lending else { return };
         lending.hand_over(screen.map(|at| &self.outputs[at]), self.master.as_ref().map(AsFd::as_fd));
         if let Some(again) = again {
             if again.resize {
@@ -408,6 +412,21 @@ impl Loop<'_> {
             } else if let Some(master) = self.master.as_ref().filter(|_| again.nudge) {
                 terminal_lender::nudge(master.as_fd());
             }
+        }
+    }
+
+    /// Reads what the command wrote to its terminal before it asked: it belongs on the screen before the question.
+    fn catch_up(&mut self, at: usize) {
+        while let Some(source) = self.outputs[at].source() {
+            if !wait::poll(&[Some(source)], Some(Duration::ZERO)).is_ok_and(|ready| ready == [true]) {
+                return;
+            }
+            let (tap, lending, mut held) = (&mut self.tap, &mut self.lending, 0);
+            self.outputs[at].fill(|bytes| {
+                tap.listen(bytes);
+                held = lending.as_mut().map_or(0, |lending| lending.follow(bytes));
+            });
+            self.outputs[at].hold(held);
         }
     }
 

@@ -8,17 +8,17 @@ use nono_sandbox::{Blueprint, ExecStrategy, ProxyPlace};
 use nono_sys::launch::{HandedOver, LaunchError, Launched};
 
 use crate::channel::{ChannelThreads, Channels, NoRequests};
-use crate::error::{RunError, supervising};
+use crate::error::{RunError, ServiceError, supervising};
 use crate::mediate::emulate::RequestSocket;
 use crate::mediate::{InitHandover, Mediate, Mediating, Mediator, Workers};
 use crate::proxy_server::TakesListener;
-use crate::report::RequestService;
+use crate::request_service::RequestService;
 use crate::terminal_lease::TerminalLeases;
 
 /// Reason the command was not started.
 pub(crate) enum NotStarted {
     Launch(LaunchError),
-    Proxy(String),
+    Proxy(ServiceError),
     Workers(io::Error),
 }
 
@@ -49,7 +49,7 @@ fn serve_proxy(
         return Ok(());
     }
     let listener = launched.serving().map_err(NotStarted::Launch)?;
-    let server = server.ok_or_else(|| NotStarted::Proxy("no proxy was given to serve it".to_owned()))?;
+    let server = server.ok_or_else(|| NotStarted::Proxy("no proxy was given to serve it".into()))?;
     server.take(listener).map_err(NotStarted::Proxy)
 }
 
@@ -70,8 +70,9 @@ impl Services {
         channels: Option<Channels>,
     ) -> Result<Services, RunError> {
         let init = launched.pid.unsigned_abs();
-        let attend = |channels, office: Arc<dyn RequestService>| {
-            ChannelThreads::open(channels, office, init).map_err(supervising("serve the session's sockets"))
+        let attend = |channels, request_service: Arc<dyn RequestService>| {
+            ChannelThreads::open(channels, request_service, init)
+                .map_err(supervising("serve the session's sockets"))
         };
         let Some((mediate, workers)) = mediate else {
             let reception = channels.map(|channels| attend(channels, Arc::new(NoRequests))).transpose()?;
@@ -84,7 +85,7 @@ impl Services {
         let workers = workers.map_or_else(|| Workers::start(&mediate.workers()), Ok).map_err(failed())?;
         let mediator = Mediator::new(mediate, handed, stage).map_err(failed())?;
         mediator.open_proxy(proxy.and_then(ProxyPlace::address));
-        let reception = channels.map(|channels| attend(channels, mediator.office())).transpose()?;
+        let reception = channels.map(|channels| attend(channels, mediator.request_service())).transpose()?;
         let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestSocket>);
         let mediating = mediator.start(door, workers).map_err(failed())?;
         Ok(Services { mediating: Some(mediating), reception, terminal })

@@ -7,12 +7,12 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub line: String,
-    pub about: About,
+    pub about: DenialKind,
 }
 
 /// Kind of denial a line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum DenialKind {
     Access,
     Network,
     Memory,
@@ -58,12 +58,12 @@ const PROCESSES: &[&str] =
     &["Resource temporarily unavailable", "annot fork", "fork failed", "EAGAIN", "can't start new thread"];
 const FILE_SIZE: &[&str] = &["File size limit exceeded", "File too large", "EFBIG"];
 /// Phrases, in the order they are looked for.
-const WORDS: &[(About, &[&str])] = &[
-    (About::Access, ACCESS),
-    (About::Network, NETWORK),
-    (About::Memory, MEMORY),
-    (About::Processes, PROCESSES),
-    (About::FileSize, FILE_SIZE),
+const WORDS: &[(DenialKind, &[&str])] = &[
+    (DenialKind::Access, ACCESS),
+    (DenialKind::Network, NETWORK),
+    (DenialKind::Memory, MEMORY),
+    (DenialKind::Processes, PROCESSES),
+    (DenialKind::FileSize, FILE_SIZE),
 ];
 const LONGEST_LINE: usize = 4096;
 const MOST_COMPLAINTS: usize = 64;

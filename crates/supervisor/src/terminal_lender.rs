@@ -21,6 +21,8 @@ pub(crate) struct TerminalLender {
     tty: Option<OwnedFd>,
     mirror: ScreenModel,
     wanted: bool,
+    /// Whether the command's output before its request is still to be read.
+    is_behind: bool,
     lent: Option<LentTerminal>,
     last_key: Option<Instant>,
 }
@@ -45,6 +47,7 @@ impl TerminalLender {
             tty,
             mirror: ScreenModel::new(rows, columns),
             wanted: false,
+            is_behind: false,
             lent: None,
             last_key: None,
         }
@@ -94,7 +97,19 @@ impl TerminalLender {
     /// Handles a ring of the bell: checks whether a lease is wanted.
     pub(crate) fn listen(&mut self) {
         self.stage.hush();
-        self.wanted = self.stage.is_wanted();
+        self.look();
+    }
+
+    fn look(&mut self) {
+        let wanted = self.stage.is_wanted();
+        self.is_behind |= wanted && !self.wanted;
+        self.wanted = wanted;
+    }
+
+    /// Whether output that the command wrote before its request is still to be read. Said once for each request: a
+    /// command that writes for ever delays no question.
+    pub(crate) fn catches_up(&mut self) -> bool {
+        !self.is_lent() && std::mem::take(&mut self.is_behind)
     }
 
     /// Ends all leases: no process is left that could use an answer.
@@ -177,7 +192,7 @@ impl TerminalLender {
         if again.resize {
             self.follow_size();
         }
-        self.wanted = self.stage.is_wanted();
+        self.look();
         Some(again)
     }
 

@@ -7,13 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::approval::ApprovalBackend;
+use crate::error::ServiceError;
 
 /// Longest address that a person can be shown.
 const LONGEST: usize = 2048;
 
 /// Opens an address once it is allowed.
 pub trait UrlOpener: Send + Sync {
-    fn open(&self, url: &str) -> Result<(), String>;
+    fn open(&self, url: &str) -> Result<(), ServiceError>;
 }
 
 impl fmt::Debug for dyn UrlOpener {
@@ -73,7 +74,7 @@ pub(crate) fn check(url: &str) -> Result<(), &'static str> {
     let host = authority.rsplit_once(':').map_or(authority, |(host, port)| {
         if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { authority }
     });
-    match host.parse::<nono_policy::hosts::Host>() {
+    match host.parse::<nono_policy::host_rule::Host>() {
         Ok(_) if !rest.contains('\\') => Ok(()),
         _ => Err("the address names no host"),
     }

@@ -130,10 +130,17 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+/// Name for a temporary file in the same directory: the name of the file, `mark` and a random number. Threads that replace
+/// one file at once, and what a killed process left, never have the same.
+pub fn temporary_beside(path: &Path, mark: &str) -> io::Result<PathBuf> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".tmp-{}", std::process::id()));
-    let temp: PathBuf = path.with_file_name(name);
+    name.push(mark);
+    name.push(crate::random::id::<8>()?);
+    Ok(path.with_file_name(name))
+}
+
+fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let temp = temporary_beside(path, ".tmp-")?;
     let made = make_file(&temp, 0o600, content).and_then(|()| sync(&temp));
     let result = made.and_then(|()| std::fs::rename(&temp, path));
     if result.is_err() {
@@ -145,7 +152,7 @@ fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<(
 
 /// Exclusive lock on a file, held until drop or death; `None` when another process holds it.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code)] File);
+pub struct Lock(File);
 
 impl Lock {
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
@@ -156,6 +163,23 @@ impl Lock {
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
             Err(std::fs::TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child between fork and exec still has the descriptor.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Whether an exclusive lock is held on a file that was opened for this question.
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    match file.try_lock_shared() {
+        // Closing is not enough: a child between fork and exec would keep the lock, and whoever wants it would be refused.
+        Ok(()) => file.unlock().map(|()| false),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(true),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -249,6 +273,41 @@ mod tests {
             assert_eq!(refused.unwrap_err(), Some(libc::ELOOP), "{path}");
         }
         remove_tree(&dir).unwrap();
+    }
+
+    /// A thread that finds another's temporary file in its way fails, and removes it: then the other fails too.
+    #[test]
+    fn threads_that_replace_one_file_do_not_meet() {
+        let dir = std::env::temp_dir().join(format!("nono-sys-replace-{}", std::process::id()));
+        make_dir(&dir, 0o700).unwrap();
+        let file = dir.join("file");
+        std::thread::scope(|scope| {
+            for letter in [b'a', b'b', b'c', b'd'] {
+                let file = &file;
+                scope.spawn(move || (0..200).for_each(|_| write_atomic(file, &[letter; 4000]).unwrap()));
+            }
+        });
+        let content = std::fs::read(&file).unwrap();
+        assert!(content.len() == 4000 && content.iter().all(|byte| *byte == content[0]));
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+        remove_tree(&dir).unwrap();
+    }
+
+    /// A child that another thread forks meanwhile has copies of all descriptors until it executes.
+    #[test]
+    fn a_copy_of_the_descriptor_keeps_no_lock() {
+        let path = std::env::temp_dir().join(format!("nono-sys-lock-{}", std::process::id()));
+        let held = Lock::try_exclusive(&path).unwrap().unwrap();
+        let copy = held.0.try_clone().unwrap();
+        let asked = File::open(&path).unwrap();
+        assert!(is_locked(&asked).unwrap());
+        drop(held);
+        let copy_of_asked = asked.try_clone().unwrap();
+        assert!(!is_locked(&asked).unwrap());
+        drop(asked);
+        assert!(Lock::try_exclusive(&path).unwrap().is_some());
+        drop((copy, copy_of_asked));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ const SHUTDOWN: u64 = 0x8004_587d;
 
 /// Part of the unsynced changes that reaches the disk. A real disk may do either, at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum LostWrites {
     /// Names and sizes, without the data that was not written yet: new files are empty.
     Names,
     /// No change at all.
@@ -20,11 +20,11 @@ pub enum Cut {
 }
 
 /// Shuts down the file system that `path` is on. From here on every access to it fails, until it is mounted again.
-pub fn cut(path: &Path, what: Cut) -> io::Result<()> {
+pub fn cut(path: &Path, what: LostWrites) -> io::Result<()> {
     let file = File::open(path)?;
     let flag: u32 = match what {
-        Cut::Names => 1,
-        Cut::Nothing => 2,
+        LostWrites::Names => 1,
+        LostWrites::Nothing => 2,
     };
     // SAFETY: the kernel reads the four bytes of `flag` during the call and nothing else.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), SHUTDOWN as _, &raw const flag) };

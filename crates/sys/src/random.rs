@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// So many random bytes, at most 256: these the kernel returns all at once, uninterrupted by signals.
+/// `COUNT` random bytes, at most 256: the kernel returns these in one call that signals do not interrupt.
 pub fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     const { assert!(COUNT <= 256) };
     let mut bytes = [0; COUNT];
@@ -14,7 +14,7 @@ pub fn bytes<const COUNT: usize>() -> io::Result<[u8; COUNT]> {
     Ok(bytes)
 }
 
-/// So many random bytes as hexadecimal digits: an id that nothing else has.
+/// `BYTES` random bytes as hexadecimal digits: a unique id.
 pub fn id<const BYTES: usize>() -> io::Result<String> {
     bytes::<BYTES>().map(|bytes| crate::hex::encode(&bytes))
 }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_differ() {
+    fn random_ids_differ() {
         let (a, b) = (id::<16>().unwrap(), id::<16>().unwrap());
         assert!(a != b && a.len() == 32);
         assert_ne!(bytes::<256>().unwrap(), bytes::<256>().unwrap());

@@ -38,8 +38,7 @@ fn built(root: &Path) -> io::Result<PathBuf> {
     if let Some(nono) = std::env::var_os("NONO_BIN") {
         return Ok(nono.into());
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = Command::new(crate::cargo())
         .args(["build", "--quiet", "--locked", "--bin", "nono"])
         .current_dir(root)
         .status()?;

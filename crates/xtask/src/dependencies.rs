@@ -78,8 +78,7 @@ fn open_versions(package: &Value) -> impl Iterator<Item = &str> {
 
 /// Packages that are compiled for this target, as cargo describes them.
 fn packages(root: &Path, target: &str) -> io::Result<Vec<Value>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = Command::new(crate::cargo())
         .args([
             "metadata",
             "--locked",

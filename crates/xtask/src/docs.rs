@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use nono::{Guarantee, Held, guarantees};
+use nono::{Guarantee, GuaranteeState, guarantees};
 
 const FILE: &str = "SECURITY.md";
 const SUITE: &str = "tests/escape";
@@ -80,11 +80,11 @@ fn row(guarantee: &Guarantee) -> String {
     format!("| {} | {} |", escaped(guarantee.what), cells.join(" | "))
 }
 
-fn cell(held: Held) -> String {
+fn cell(held: GuaranteeState) -> String {
     match held {
-        Held::By(how) => escaped(how),
-        Held::Open(what) => format!("**open**: {}", escaped(what)),
-        Held::Refused(what) => format!("**refused**: {}", escaped(what)),
+        GuaranteeState::By(how) => escaped(how),
+        GuaranteeState::Open(what) => format!("**open**: {}", escaped(what)),
+        GuaranteeState::Refused(what) => format!("**refused**: {}", escaped(what)),
     }
 }
 

@@ -6,7 +6,9 @@ mod commands;
 mod dependencies;
 mod docs;
 mod pages;
+mod test_queue;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +18,8 @@ const USAGE: &str =
        cargo xtask measure         print lines by crate, repeated type names and module circles
        cargo xtask dependencies    check licenses, sources and versions of all dependencies
        cargo xtask docs            write the generated parts of the documents
-       cargo xtask docs --check    check them, and every link, page and path in the documents";
+       cargo xtask docs --check    check them, and every link, page and path in the documents
+       cargo xtask test ARGS       run all tests, several programs at once; ARGS are those of cargo test";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["dependencies"] => dependencies::check(&root()),
         ["docs"] => write_documents(&root()),
         ["docs", "--check"] => check_documents(&root()),
+        ["test", ref cargo_args @ ..] => test_queue::run(&root(), cargo_args),
         _ => {
             say(USAGE);
             return ExitCode::from(2);
@@ -64,6 +68,11 @@ fn say(text: &str) {
 #[allow(clippy::print_stdout, reason = "this is a command line program")]
 fn print(text: &str) {
     print!("{text}");
+}
+
+/// The cargo that runs this, or the one in the PATH.
+fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// The workspace's root folder.

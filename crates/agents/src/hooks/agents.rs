@@ -20,7 +20,7 @@ use nono_checkpoint::trigger::ToolCall;
 use serde_json::Value;
 
 use super::{HookEvent, HookPayload, HookReply};
-use adapter::{Adapter, EventKind, Evidence, Sign, adapters};
+use adapter::{Adapter, EventKind, Evidence, FailureSign, adapters};
 
 /// An agent that nono supports.
 #[derive(Clone, Copy)]
@@ -193,7 +193,7 @@ fn really_written(call: ToolCall, adapter: &Adapter, payload: &Value) -> ToolCal
     }
 }
 
-fn shows(sign: &Sign, payload: &Value, output: &str) -> bool {
+fn shows(sign: &FailureSign, payload: &Value, output: &str) -> bool {
     let found = if sign.at == "$output" { Some(Value::from(output)) } else { read::at(payload, &sign.at) };
     match (&sign.line, found) {
         (_, None) => false,

@@ -9,12 +9,12 @@ use nono_checkpoint::supervisor_request::{self, RemoteAction};
 use nono_checkpoint::turns::Turns;
 use nono_checkpoint::{CheckpointError, CheckpointId, CheckpointManager, Ensured, Origin, Skip};
 use nono_history::quota::gaps;
-use nono_supervisor::mediate::NO_HISTORIES;
 use nono_supervisor::request::{self, RequestError, Wait};
+use nono_supervisor::request_service::NO_HISTORIES;
 use serde_json::Value;
 
 /// Error message.
-pub type Trouble = String;
+pub type ErrorText = String;
 
 /// Result of taking checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,17 +22,22 @@ pub struct Protected {
     /// Projects of which a checkpoint was taken now.
     pub taken: Vec<PathBuf>,
     /// Paths without protection, and why.
-    pub unprotected: Vec<(PathBuf, Trouble)>,
+    pub unprotected: Vec<(PathBuf, ErrorText)>,
     /// Other problems.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<ErrorText>,
 }
 
 pub trait Backend {
     /// The user sent a prompt.
-    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble>;
+    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), ErrorText>;
 
     /// A read-only call begins.
-    fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble>;
+    fn begins(
+        &mut self,
+        origin: &Origin,
+        command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Result<(), ErrorText>;
 
     /// A call begins that may change these.
     fn before(
@@ -44,13 +49,13 @@ pub trait Backend {
     ) -> Protected;
 
     /// A call ended.
-    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText>;
 
     /// The agent has finished for now.
-    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble>;
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText>;
 
     /// Restores that the agent has not been informed of yet.
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble>;
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, ErrorText>;
 }
 
 /// Backend in this process.
@@ -67,10 +72,10 @@ impl Local {
     }
 
     /// Origin with its turn. If the turn cannot be determined, there is an extra checkpoint, not a missing one.
-    fn place(&self, origin: &Origin) -> (Origin, Option<Trouble>) {
+    fn place(&self, origin: &Origin) -> (Origin, Option<ErrorText>) {
         match self.turns.current(origin) {
             Ok(turn) => {
-                let damaged = turn.damaged.map(|error| format!("{error}; it was begun anew"));
+                let damaged = turn.damaged.map(|error| format!("{error}; a new one was started"));
                 (Origin { turn: Some(turn.id), prompt: turn.prompt, ..origin.clone() }, damaged)
             }
             Err(error) => (origin.clone(), Some(error.to_string())),
@@ -82,7 +87,7 @@ impl Local {
         &mut self,
         targets: &[PathBuf],
         mut work: impl FnMut(&mut CheckpointManager, &Path) -> Result<(), CheckpointError>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ErrorText> {
         let mut first = Ok(());
         for target in self.projects(targets) {
             let result = match work(&mut self.manager, &target) {
@@ -129,7 +134,7 @@ impl Local {
 }
 
 /// Message about checkpoints removed to make room for this one.
-fn made_room(pruned: &nono_checkpoint::Pruned) -> Option<Trouble> {
+fn made_room(pruned: &nono_checkpoint::Pruned) -> Option<ErrorText> {
     let count: usize = pruned.removed.iter().map(|(_, checkpoints)| checkpoints.len()).sum();
     (count > 0).then(|| format!("{count} old checkpoints were removed to make room for this one"))
 }
@@ -139,9 +144,9 @@ fn is_temporary(path: &Path) -> bool {
 }
 
 impl Backend for Local {
-    fn prompt(&mut self, origin: &Origin, _text: &str) -> Result<(), Trouble> {
+    fn prompt(&mut self, origin: &Origin, _text: &str) -> Result<(), ErrorText> {
         let turn = self.turns.prompt(origin).map_err(|error| error.to_string())?;
-        turn.damaged.map_or(Ok(()), |error| Err(format!("{error}; it was begun anew")))
+        turn.damaged.map_or(Ok(()), |error| Err(format!("{error}; a new one was started")))
     }
 
     fn begins(
@@ -149,7 +154,7 @@ impl Backend for Local {
         origin: &Origin,
         _command: Option<&str>,
         targets: &[PathBuf],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ErrorText> {
         let (origin, trouble) = self.place(origin);
         self.each(targets, |manager, target| manager.agent_begins(target, &origin))?;
         trouble.map_or(Ok(()), Err)
@@ -189,19 +194,19 @@ impl Backend for Local {
         protected
     }
 
-    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
         let (origin, trouble) = self.place(origin);
         self.each(targets, |manager, target| manager.agent_left(target, &origin))?;
         trouble.map_or(Ok(()), Err)
     }
 
-    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
         let (origin, trouble) = self.place(origin);
         self.each(targets, |manager, target| manager.agent_stopped(target, &origin))?;
         trouble.map_or(Ok(()), Err)
     }
 
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble> {
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, ErrorText> {
         let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(Vec::new()) };
         self.manager.take_notes(agent, session).map_err(|error| error.to_string())
     }
@@ -224,7 +229,7 @@ impl Remote {
         Remote { socket }
     }
 
-    fn ask(&self, action: RemoteAction) -> Result<Value, Trouble> {
+    fn ask(&self, action: RemoteAction) -> Result<Value, ErrorText> {
         let wait = Wait { patience: Some(PATIENCE), until: None };
         match request::history(&self.socket, action, wait) {
             // Not reported at every call: it was chosen when the session began.
@@ -251,12 +256,17 @@ fn lossless(targets: &[PathBuf]) -> Vec<supervisor_request::Path> {
 }
 
 impl Backend for Remote {
-    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), Trouble> {
+    fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), ErrorText> {
         let digest = Some(Digest::of(b"", &[text.as_bytes()]).hex());
         self.ask(RemoteAction::Prompt { origin: origin.clone(), digest }).map(|_| ())
     }
 
-    fn begins(&mut self, origin: &Origin, command: Option<&str>, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn begins(
+        &mut self,
+        origin: &Origin,
+        command: Option<&str>,
+        targets: &[PathBuf],
+    ) -> Result<(), ErrorText> {
         let (origin, targets) = (origin.clone(), lossless(targets));
         self.ask(RemoteAction::Begins { origin, command: command.map(beginning), targets }).map(|_| ())
     }
@@ -280,17 +290,17 @@ impl Backend for Remote {
         }
     }
 
-    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
         first_problem(&self.ask(RemoteAction::After { origin: origin.clone(), targets: lossless(targets) })?)
     }
 
-    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), Trouble> {
+    fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
         first_problem(
             &self.ask(RemoteAction::Stopped { origin: origin.clone(), targets: lossless(targets) })?,
         )
     }
 
-    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, Trouble> {
+    fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, ErrorText> {
         let answer: Option<Vec<RestoreNote>> =
             serde_json::from_value(self.ask(RemoteAction::Notes { origin: origin.clone() })?)
                 .map_err(|error| error.to_string())?;
@@ -298,7 +308,7 @@ impl Backend for Remote {
     }
 }
 
-fn first_problem(answer: &Value) -> Result<(), Trouble> {
+fn first_problem(answer: &Value) -> Result<(), ErrorText> {
     let problem = answer["problems"].as_array().and_then(|problems| problems.first()?.as_str());
     problem.map_or(Ok(()), |problem| Err(problem.to_owned()))
 }

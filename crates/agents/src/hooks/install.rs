@@ -3,16 +3,16 @@
 //! [`plan_install`] and [`plan_remove`] read files and compute their new content; [`apply`] writes it. Everything in
 //! those files that is not nono's stays as it is, byte for byte. A file that cannot be parsed is refused with the
 //! position, and nothing is written at all. On removal, a file that is still what the install left is restored to its
-//! earlier content (`record`); else nono's recognisable parts are removed and the rest stays.
+//! earlier content (`install_record`); else nono's recognisable parts are removed and the rest stays.
 
 mod apply;
 mod config;
 mod confinement;
 mod error;
 mod files;
+mod install_record;
 mod json_hooks;
 mod jsonc;
-mod record;
 mod section;
 mod status;
 mod templates;
@@ -38,7 +38,7 @@ pub use status::{AgentStatus, HookState, status};
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub home: PathBuf,
-    /// Those of [`variables`] that are set, to absolute paths.
+    /// Variables of [`variables`] that are set, with their absolute paths.
     pub moved: BTreeMap<String, PathBuf>,
 }
 
@@ -146,7 +146,7 @@ pub fn plan_install(request: &InstallRequest) -> Result<InstallPlan, InstallErro
 pub fn plan_remove(request: &InstallRequest) -> Result<InstallPlan, InstallError> {
     let targets = files::targets(request)?;
     let mut plan = InstallPlan::new(request, false)?;
-    let record = record::InstallRecord::load(&request.state_dir)?;
+    let record = install_record::InstallRecord::load(&request.state_dir)?;
     for target in targets {
         let before = match plan.reach.read(&target.path) {
             // nono's part is not behind the link, and the rest can be removed.

@@ -47,7 +47,7 @@ pub struct Handled {
     pub reply: HookReply,
     /// Projects of which a checkpoint was taken: their stores can be settled.
     pub taken: Vec<PathBuf>,
-    /// Something was not protected, perhaps for lack of space, which can be freed.
+    /// Whether something was not protected, perhaps for lack of space, which can be freed.
     pub short: bool,
 }
 
@@ -75,7 +75,7 @@ pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) 
         }
     }
     if let Some(sandbox) = &context.sandbox {
-        about_the_sandbox(told, sandbox.as_ref(), &mut handled.reply);
+        explain_sandbox(told, sandbox.as_ref(), &mut handled.reply);
     }
     handled
 }
@@ -162,13 +162,13 @@ pub fn unreadable(
     context: &Context,
 ) -> Handled {
     let mut handled = Handled::default();
-    handled.reply.tell(&format!("nono: the hook's payload cannot be read: {}", escape(why)));
+    handled.reply.tell(&format!("nono: cannot parse the hook's payload: {}", escape(why)));
     let event = event.to_lowercase();
     if context.enabled && (event.contains("pre") || event.contains("before")) && event.contains("tool") {
         let origin = Origin { agent: Some(agent.to_owned()), ..Origin::default() };
         let protected = backend.before(
             &origin,
-            "before a call that could not be read",
+            "before a call that nono could not parse",
             None,
             std::slice::from_ref(&context.cwd),
         );
@@ -222,7 +222,7 @@ fn with_tool(origin: &Origin, call: &ToolCall) -> Origin {
     Origin { tool, ..origin.clone() }
 }
 
-fn about_the_sandbox(told: &HookPayload, sandbox: &dyn SandboxAround, reply: &mut HookReply) {
+fn explain_sandbox(told: &HookPayload, sandbox: &dyn SandboxAround, reply: &mut HookReply) {
     match &told.event {
         HookEvent::SessionStart => reply.inform(&sandbox.introduction()),
         HookEvent::AfterTool { call, failed, output } => {

@@ -2,6 +2,8 @@
 //!
 //! The text comes over stdin or as one argument, never through a shell, so none of it is interpreted.
 
+use thiserror::Error;
+
 /// Usage of `/rollback`.
 pub const USAGE: &str = "/rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; \
 /rollback undo takes the last restore back; --force and --merge go with N";
@@ -23,15 +25,24 @@ pub fn of_prompt(prompt: &str) -> Option<&str> {
     is_line.then(|| rest.trim())
 }
 
-/// Arguments of `nono` for what was typed after `/rollback`, or the error.
-pub fn arguments(typed: &str) -> Result<Vec<String>, String> {
+/// Reason why `/rollback` was typed wrongly.
+#[derive(Debug, Error)]
+pub enum SlashCommandError {
+    #[error("it takes no arguments. {USAGE}")]
+    Arguments,
+    #[error("that is not a checkpoint. {USAGE}")]
+    NotCheckpoint,
+}
+
+/// Arguments of `nono` for what was typed after `/rollback`.
+pub fn arguments(typed: &str) -> Result<Vec<String>, SlashCommandError> {
     let unquoted: Option<String> = serde_json::from_str(typed.trim()).ok();
     let typed = unquoted.as_deref().unwrap_or(typed).trim();
     let (first, rest) = word(typed);
     let (verb, target, file): (&[&str], &str, &str) = match first {
         "" | "list" if rest.is_empty() => return Ok(words(&["checkpoints", "list"])),
         "undo" if rest.is_empty() => return Ok(words(&["checkpoints", "undo", "--yes"])),
-        "list" | "undo" => return Err(format!("it takes no arguments. {USAGE}")),
+        "list" | "undo" => return Err(SlashCommandError::Arguments),
         "diff" => {
             let (target, file) = word(rest);
             (&["checkpoints", "diff", "--for-reading"], target, file)
@@ -41,7 +52,7 @@ pub fn arguments(typed: &str) -> Result<Vec<String>, String> {
     };
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if target.is_empty() || target.starts_with(['-', '.']) || !target.bytes().all(is_part) {
-        return Err(format!("that is not a checkpoint. {USAGE}"));
+        return Err(SlashCommandError::NotCheckpoint);
     }
     let mut arguments = words(verb);
     let (flag, file) = if first == "diff" { (None, file) } else { flag(file) };

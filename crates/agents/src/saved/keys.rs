@@ -16,9 +16,10 @@ pub(super) fn beside_keys(settings: &str, file: &SavedFile, keys: &[ReplacedKey]
         let key: Vec<String> = pattern.split('/').map(str::to_owned).collect();
         let list = key.iter().try_fold(&tree, |place, name| place.get(name))?.as_array()?;
         let has = |wanted: &str| list.iter().any(|one| one.as_str() == Some(wanted));
-        let known = keys.iter().map(|one| (end(&one.key, lists.last), end(&one.dummy, lists.last)));
-        let missing =
-            known.filter(|(key, dummy)| has(key) && !has(dummy)).map(|(_, dummy)| Value::from(dummy));
+        let known = keys.iter().map(|one| (end(&one.key, lists.last), end(&one.placeholder, lists.last)));
+        let missing = known
+            .filter(|(key, placeholder)| has(key) && !has(placeholder))
+            .map(|(_, placeholder)| Value::from(placeholder));
         let longer: Vec<Value> = list.iter().cloned().chain(missing).collect();
         (longer.len() > list.len()).then_some(KeyChange { key, value: Some(longer.into()) })
     };
@@ -41,28 +42,31 @@ mod tests {
     fn of(settings: &Value) -> Vec<KeyChange> {
         let file = PolicyData::embedded().saved_file("claude-code", ".claude.json".as_ref()).unwrap();
         let key = format!("sk-{}", "k".repeat(40));
-        let dummy = format!("nono-dummy-{}", "d".repeat(32));
-        beside_keys(&settings.to_string(), file, &[ReplacedKey { key, dummy }])
+        let placeholder = format!("nono-dummy-{}", "d".repeat(32));
+        beside_keys(&settings.to_string(), file, &[ReplacedKey { key, placeholder }])
     }
 
     #[test]
-    fn a_dummy_stands_in_the_list_that_has_its_key() {
-        let (key, dummy) = ("k".repeat(20), "d".repeat(20));
+    fn a_placeholder_stands_in_the_list_that_has_its_key() {
+        let (key, placeholder) = ("k".repeat(20), "d".repeat(20));
         let both = json!({"customApiKeyResponses": {"approved": ["other", key], "rejected": []}});
         let name = |list: &str| vec!["customApiKeyResponses".to_owned(), list.to_owned()];
-        let expected = KeyChange { key: name("approved"), value: Some(json!(["other", key, dummy])) };
+        let expected = KeyChange { key: name("approved"), value: Some(json!(["other", key, placeholder])) };
         assert_eq!(of(&both), [expected]);
         let refused = json!({"customApiKeyResponses": {"rejected": [key]}});
-        assert_eq!(of(&refused), [KeyChange { key: name("rejected"), value: Some(json!([key, dummy])) }]);
+        assert_eq!(
+            of(&refused),
+            [KeyChange { key: name("rejected"), value: Some(json!([key, placeholder])) }]
+        );
     }
 
     #[test]
-    fn nothing_is_said_about_a_dummy_whose_key_is_unknown() {
-        let (key, dummy) = ("k".repeat(20), "d".repeat(20));
+    fn nothing_is_said_about_a_placeholder_whose_key_is_unknown() {
+        let (key, placeholder) = ("k".repeat(20), "d".repeat(20));
         for settings in [
             json!({}),
             json!({"customApiKeyResponses": {"approved": ["other"], "rejected": []}}),
-            json!({"customApiKeyResponses": {"approved": [key, dummy]}}),
+            json!({"customApiKeyResponses": {"approved": [key, placeholder]}}),
             json!({"customApiKeyResponses": {"approved": key}}),
             json!([]),
         ] {

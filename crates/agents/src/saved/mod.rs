@@ -20,13 +20,14 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use nono_policy::data::{SavedFile, StandIn};
+use nono_policy::data::{DefaultSetting, SavedFile};
 use nono_policy::environment::ReplacedKey;
 use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, PathKind};
 use nono_policy::{HostContext, PolicyData, ResolvedPolicy};
 use nono_sandbox::SessionPaths;
 use nono_sys::fs::make_file;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::replace_file::{ReplaceError, replace};
 use merge::{ChangeScope, changes, reach};
@@ -145,7 +146,9 @@ pub fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
         let file = entry.outside.clone();
         match save(entry, &dir.join(n.to_string()), &kept, &index.project) {
             Ok((outside, inside)) => SavedReport { file, outside, inside, problem: None },
-            Err(problem) => SavedReport { file, outside: vec![], inside: vec![], problem: Some(problem) },
+            Err(problem) => {
+                SavedReport { file, outside: vec![], inside: vec![], problem: Some(problem.to_string()) }
+            }
         }
     };
     let reports = index.files.iter().enumerate().map(report).collect::<Vec<_>>();
@@ -155,40 +158,49 @@ pub fn carry_out(session_dir: &Path) -> Vec<SavedReport> {
     reports.into_iter().filter(|report| report.problem.is_some() || !is_empty(report)).collect()
 }
 
+/// Reason why changes of an agent are not saved.
+#[derive(Debug, Error)]
+enum SaveError {
+    #[error("{}", nono_sys::errno::describe(.0))]
+    Io(#[from] io::Error),
+    #[error("cannot parse what the agent wrote")]
+    Written,
+    #[error("cannot parse the file outside the sandbox")]
+    Outside,
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+}
+
 /// Save the changes to one file. Returns the keys saved outside, and those kept for sandboxed runs.
 fn save(
     entry: &SavedEntry,
     copy: &Path,
     kept: &KeptDir,
     project: &Path,
-) -> Result<(Vec<String>, Vec<String>), String> {
+) -> Result<(Vec<String>, Vec<String>), SaveError> {
     let Some(file) = entry.file() else { return Ok((vec![], vec![])) };
-    let words = |error: io::Error| nono_sys::errno::describe(&error);
-    let (before, after) = (read(&base_of(copy)).map_err(words)?, read(copy).map_err(words)?);
+    let (before, after) = (read(&base_of(copy))?, read(copy)?);
     if before == after {
         return Ok((vec![], vec![]));
     }
-    let unreadable = || "cannot parse what the agent wrote".to_owned();
-    let before = text::parse(&before, file.format).ok_or_else(unreadable)?;
-    let after = text::parse(&after, file.format).ok_or_else(unreadable)?;
+    let before = text::parse(&before, file.format).ok_or(SaveError::Written)?;
+    let after = text::parse(&after, file.format).ok_or(SaveError::Written)?;
     let all = changes(&before, &after);
     let of = |wanted| all.iter().filter(|change| reach(change, file) == wanted).cloned().collect::<Vec<_>>();
     let (outward, inward) = (of(ChangeScope::Outside), of(ChangeScope::Inside));
     if !inward.is_empty() {
-        kept.update(project, |kept| kept.add(&entry.outside, &inward)).map_err(words)?;
+        kept.update(project, |kept| kept.add(&entry.outside, &inward))?;
     }
     let shown = |list: &[merge::KeyChange]| {
         list.iter().filter(|change| change.says_something()).map(merge::KeyChange::shown).collect::<Vec<_>>()
     };
     if !outward.is_empty() {
         // Another session may save at the same time.
-        let _held = kept.lock().map_err(words)?;
-        let now = read(&entry.outside).map_err(words)?;
-        let new =
-            text::edit(&now, file.format, &outward).ok_or("cannot parse the file outside the sandbox")?;
+        let _held = kept.lock()?;
+        let now = read(&entry.outside)?;
+        let new = text::edit(&now, file.format, &outward).ok_or(SaveError::Outside)?;
         if new != now {
-            replace(&entry.outside, new.as_bytes(), 0o600)
-                .map_err(|error: ReplaceError| error.to_string())?;
+            replace(&entry.outside, new.as_bytes(), 0o600)?;
         }
     }
     Ok((shown(&outward), shown(&inward)))
@@ -197,9 +209,9 @@ fn save(
 impl SavedEntry {
     /// Text of an empty settings file, for a file that does not exist.
     fn nothing(&self) -> &'static str {
-        match PolicyData::embedded().stand_in(&self.agent, self.name.as_ref()) {
-            Some(StandIn::File(text)) => text,
-            Some(StandIn::Directory) | None => "",
+        match PolicyData::embedded().default_setting(&self.agent, self.name.as_ref()) {
+            Some(DefaultSetting::File(text)) => text,
+            Some(DefaultSetting::Directory) | None => "",
         }
     }
 

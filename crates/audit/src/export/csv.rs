@@ -1,7 +1,7 @@
 //! Export as CSV (RFC 4180), safe to open in a spreadsheet.
 
 use super::facts::{facts, word};
-use crate::record::VerifiedRecord;
+use crate::record_format::VerifiedRecord;
 
 const COLUMNS: &[&str] = &[
     "session_id",

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::hash::Digest;
-use crate::record::VerifiedRecord;
+use crate::record_format::VerifiedRecord;
 
 pub use facts::{Facts, facts, word};
 

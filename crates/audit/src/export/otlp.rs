@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::facts::{facts, word};
 use crate::event::{AuditEvent, Decision};
 use crate::hash::Digest;
-use crate::record::VerifiedRecord;
+use crate::record_format::VerifiedRecord;
 
 pub(super) const BEGIN: &str = "{\"resourceLogs\":[";
 pub(super) const SESSION_END: &str = "]}]}";

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::event::{AuditEvent, CapabilityDecision, Decision, Denial, DenialKey, Network, Warning};
-use crate::record::Chain;
+use crate::record_format::Chain;
 
 fn records(events: Vec<AuditEvent>) -> Vec<VerifiedRecord> {
     let mut chain = Chain::default();

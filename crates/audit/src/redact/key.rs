@@ -122,11 +122,8 @@ fn read(path: &Path) -> io::Result<Result<RedactionKey, Flaw>> {
 
 /// Creates the key atomically: it is linked to its name when it is complete.
 fn make(path: &Path) -> io::Result<()> {
-    // The temporary name is independent of the key.
-    let (mark, bytes) = (nono_sys::random::id::<3>()?, nono_sys::random::bytes::<LENGTH>()?);
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".tmp-{}-{mark}", std::process::id()));
-    let whole = path.with_file_name(name);
+    let bytes = nono_sys::random::bytes::<LENGTH>()?;
+    let whole = nono_sys::fs::temporary_beside(path, ".tmp-")?;
     let made = nono_sys::fs::make_file(&whole, 0o600, &bytes);
     // Created once and needed by every run: on disk before its first use.
     let made = made.and_then(|()| File::open(&whole)?.sync_all());

@@ -1,4 +1,4 @@
-//! A disk that somebody filled: what happened is still recorded, what cannot be recorded does not happen, and the log can
+//! A disk that another process filled: what happened is still recorded, what cannot be recorded does not happen, and the log can
 //! be closed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -34,8 +34,7 @@ impl Disk {
         let done = mount.arg(&at).output().unwrap();
         if !done.status.success() {
             let why = String::from_utf8_lossy(&done.stderr).into_owned();
-            println!("skipped: {why}");
-            assert!(std::env::var_os("CI").is_none(), "skipped in CI: {why}");
+            nono_testkit::skip(&why);
             return None;
         }
         Some(Disk { at, _lab: lab })
@@ -70,7 +69,7 @@ impl Disk {
         AuditLog::create(&self.audit(), started(id), integrity()).unwrap()
     }
 
-    /// To the last byte.
+    /// Fills the disk to the last byte.
     fn fill(&self) {
         let mut file = std::fs::File::options().create(true).append(true).open(self.at.join("hog")).unwrap();
         for size in [64 << 10, 4096, 512] {

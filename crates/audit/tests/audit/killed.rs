@@ -1,4 +1,4 @@
-//! kill -9 at any moment leaves a valid prefix, with every decision that was told to anybody.
+//! kill -9 at any moment leaves a valid prefix, with every decision that was reported.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -111,7 +111,7 @@ fn a_writer_killed_while_closing_leaves_a_valid_log() {
 }
 
 /// Whenever the writer was killed, a later process closes the log: whole, sealed, in the ledger once, and said to be
-/// interrupted where nobody had written how it ended.
+/// interrupted where no record says how it ended.
 #[test]
 fn a_killed_log_is_closed_later() {
     for round in 0..20 {
@@ -144,7 +144,7 @@ fn a_killed_log_is_closed_later() {
 }
 
 #[test]
-fn a_log_that_somebody_writes_or_changed_is_left_alone() {
+fn a_log_in_use_or_changed_is_left_alone() {
     let lab = Lab::new();
     let log = lab.create("one");
     log.note(&warning("first")).unwrap();

@@ -97,9 +97,7 @@ fn openssl_agrees_about_keys() {
         String::from_utf8(done.stdout).unwrap()
     };
     if Command::new("openssl").arg("version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "skipped: no openssl");
-        eprintln!("skipped: no openssl");
-        return;
+        return nono_testkit::skip("no openssl");
     }
     openssl(&["genpkey".as_ref(), "-algorithm".as_ref(), "ed25519".as_ref(), "-out".as_ref(), key.as_ref()]);
     let loaded = SigningKey::load(&key).unwrap();

@@ -367,12 +367,21 @@ impl Open {
         if !self.restores().is_cut_off::<Details>()? {
             return Ok(None);
         }
-        let Some(Recovered { under: Some(mut under), mut done }) = self.restores().recover::<Details>()?
-        else {
+        let cut_off = ProjectRestores::load(&self.folder.dir)?.take_cut_off();
+        let checkpoint = cut_off.and_then(|restore| Some(restore.details?.checkpoint.id));
+        let Some(Recovered { under, mut done }) = self.restores().recover::<Details>()? else {
             return Ok(None);
         };
+        if let Some(under) = under {
+            self.complete_recovered(under, &mut done)?;
+        }
+        Ok(Some(Completed { project: self.workdir().to_owned(), checkpoint, done }))
+    }
+
+    fn complete_recovered(&mut self, mut under: Under, done: &mut Done) -> Result<(), CheckpointError> {
         // Include what it changed before the interruption.
-        if let Some(safety) = under.restore.safety().cloned() {
+        let safety = under.restore.safety().cloned().filter(|_| !done.interrupted);
+        if let Some(safety) = safety {
             let now = self.manager.look_now_as(&safety)?;
             done.changes = self.manager.changes_until(&safety, &now)?.into();
         }
@@ -380,13 +389,11 @@ impl Open {
         if let Some(details) = under.restore.details.as_mut().filter(|details| details.alone) {
             details.turns.clear();
         }
-        self.complete(&mut under, &mut done)?;
-        let Some(details) = under.restore.details else { return Ok(None) };
-        Ok(Some(Completed {
-            project: self.workdir().to_owned(),
-            checkpoint: details.checkpoint.id,
-            changed: done.changes.len(),
-            kept: done.kept,
-        }))
+        self.complete(&mut under, done)?;
+        // An undo is reverted by restoring again.
+        if under.restore.undoes.is_some() {
+            done.undo = None;
+        }
+        Ok(())
     }
 }

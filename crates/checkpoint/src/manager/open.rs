@@ -146,7 +146,9 @@ impl CheckpointManager {
         let history = History::load_or_begin(&folder.dir)?;
         let mut open = Open { folder, manager, history };
         open.repair()?;
-        if let Some(completed) = open.finish_restore()? {
+        if let Some(mut completed) = open.finish_restore()? {
+            completed.done.unrecorded =
+                self.recorder.as_ref().and_then(|recorder| recorder.record(&completed));
             self.completed.lock().unwrap_or_else(PoisonError::into_inner).push(completed);
         }
         let others = open.manager.complete_cut_off()?;

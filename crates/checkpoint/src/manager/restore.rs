@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nono_history::{
     Begin, Done, History, Labels, OwnerRules, Plan as RestorePlan, Repositories, SnapshotChoice as Wanted,
+    sequence,
 };
 use nono_snapshot::SnapshotId;
 
@@ -79,10 +80,9 @@ impl CheckpointManager {
         open: &Open,
         details: Details,
     ) -> Result<Begin<Details>, CheckpointError> {
-        // Restores of sessions and projects share one sequence.
-        let counter = self.host.state_dir.join("rollbacks").join(".sequence");
-        let sequence =
-            nono_history::sequence::next(&counter, || None).map_err(CheckpointError::io(counter))?;
+        let state_dir = &self.host.state_dir;
+        let taken = sequence::next_in(state_dir);
+        let sequence = taken.map_err(CheckpointError::io(sequence::counter(state_dir)))?;
         let prefix = open.folder.hash.as_str().chars().take(12).collect();
         Ok(Begin { prefix, sequence, details: Some(details) })
     }

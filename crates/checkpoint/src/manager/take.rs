@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nono_history::quota;
 use nono_snapshot::store::StoreError;
 use nono_snapshot::{CaptureError, Coverage, Gaps, Manifest, Next, SnapshotError};
 
@@ -39,8 +40,6 @@ pub(super) struct TurnKey {
 
 /// Maximum number of turns remembered; then all are dropped, since most have ended.
 const TURNS: usize = 10_000;
-/// Maximum number of attempts to free space for one checkpoint, since estimates of compressed sizes may be wrong.
-const ROUNDS: usize = 3;
 
 impl CheckpointManager {
     /// Sets the turn that checkpoints of this manager belong to. (For agents whose calls are separate processes, see
@@ -154,14 +153,8 @@ impl CheckpointManager {
         origin: &Origin,
         wish: Wish,
     ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>), CheckpointError> {
-        let mut taken = self.attempt(root, reason, origin, wish, Gaps::Refuse);
-        for _ in 0..ROUNDS {
-            let Some(needed) = taken.as_ref().err().and_then(no_room) else { break };
-            if !self.make_room(&root.dir, needed)? {
-                break;
-            }
-            taken = self.attempt(root, reason, origin, wish, Gaps::Refuse);
-        }
+        let attempt = || self.attempt(root, reason, origin, wish, Gaps::Refuse);
+        let mut taken = quota::retry(attempt, no_room, |needed| self.make_room(&root.dir, needed))?;
         // A call goes on in any case: a checkpoint with known gaps is better than none.
         if wish == Wish::Call && taken.as_ref().err().and_then(no_room).is_some() {
             taken = self.attempt(root, reason, origin, wish, Gaps::Allow);

@@ -160,10 +160,8 @@ impl CheckpointManager {
             marked: PendingCalls::load(&open.folder)?.mark().is_some(),
         };
         let begin = self.next_restore(&open, details)?;
-        let (mut under, mut done) = open.restores().begin(begin, line.snapshot_id())?;
-        for ((wanted, rule), prepared) in parts.list.iter().zip(prepared) {
-            open.restores().restore_part(&mut under, &mut done, wanted, rule, prepared)?;
-        }
+        let list = parts.list.iter().zip(prepared).map(|((wanted, rule), prepared)| (wanted, rule, prepared));
+        let (mut under, mut done) = open.restores().restore_parts(list, line.snapshot_id(), begin)?;
         done.kept = parts.told(done.kept);
         open.complete(&mut under, &mut done)?;
         let undone = if done.changes.is_empty() { Vec::new() } else { vec![turn.turn.clone()] };

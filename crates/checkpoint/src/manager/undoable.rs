@@ -68,7 +68,7 @@ impl CheckpointManager {
             .filter(|restore| restore.undoes.is_none() && !log.is_undone(&restore.id))
             // The undo of a single turn leaves later ones unchanged.
             .filter(|restore| !restore.details.as_ref().is_some_and(|details| details.alone))
-            .filter(|restore| covers(restore, paths))
+            .filter(|restore| restore.steps.first().is_some_and(|step| step.scope.covers(paths)))
             .collect();
         let is_ahead = |line: &Checkpoint| !restores.iter().any(|restore| is_behind(line, restore, &record));
         let mut checkpoints = History::load(&folder)?.checkpoints;
@@ -91,13 +91,6 @@ impl CheckpointManager {
         let gone_to = gone_to.collect();
         Ok(Some(Undoable { project, checkpoints, gone_to, here, last }))
     }
-}
-
-/// Whether a restore covered all of these paths, or everything.
-fn covers(restore: &Restore, paths: &[PathBuf]) -> bool {
-    let Some(scope) = restore.steps.first().map(|step| &step.scope) else { return false };
-    let holds = |path: &PathBuf| scope.paths.iter().any(|above| path.starts_with(above));
-    scope.paths.is_empty() || !paths.is_empty() && paths.iter().all(holds)
 }
 
 /// Whether an earlier checkpoint was restored after this one was taken, so that restoring this one would go forward.

@@ -1,7 +1,7 @@
 //! Commands of nono itself that remove history or protection.
 
 use super::line::Word;
-use super::places::name;
+use super::line_effects::name;
 
 /// Subcommands that remove history or protection, or agree in the user's place. A restore can be undone and is not among
 /// them.

@@ -15,7 +15,7 @@ pub(super) struct Word {
     pub(super) unknown: bool,
 }
 
-/// What follows a command.
+/// Operator after a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Join {
     /// `&&`: the next one runs only if it succeeded.
@@ -43,7 +43,7 @@ pub(super) struct Line {
     pub(super) understood: bool,
 }
 
-/// Words that are no command where one begins.
+/// Reserved words, which are not commands at the start of a command.
 const RESERVED: [&str; 20] = [
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
     "select", "function", "coproc", "time", "!", "{", "}",
@@ -66,7 +66,7 @@ pub(super) fn split(text: &str) -> Line {
     splitter.line
 }
 
-/// What the next word is for.
+/// Role of the next word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Argument,

@@ -235,7 +235,7 @@ proptest! {
 
     /// Pieces of the language in any order: whatever comes of it, it comes.
     #[test]
-    fn nor_any_pieces(pieces in prop::collection::vec(prop::sample::select(vec![
+    fn no_mix_of_shell_syntax_panics(pieces in prop::collection::vec(prop::sample::select(vec![
         "rm", "cd", "/a", "x", "$X", "$(", ")", "(", "`", "\"", "'", "\\", "{", "}", ";", "&&", "||", "|", "&", ">", ">>", "<",
         "<<EOF", "\n", "EOF", "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "[[", "]]", "((", "))", "-i", "sed",
         "git", "-C", "find", "-exec", "bash", "-c", "eval", "xargs", "env", "=", "*", "?", "[", "~", "#", "!", "f()", "é", "\u{0}",

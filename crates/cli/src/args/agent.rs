@@ -15,7 +15,7 @@ pub(crate) struct AgentArgs {
     /// Leave out the profile that the project carries, what it closes included
     #[arg(long)]
     pub(crate) no_project_profile: bool,
-    /// Arguments of the agent; everything from the first that is not one of the above
+    /// Arguments for the agent: the first one that is not an option of nono, and everything after it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<OsString>,
 }

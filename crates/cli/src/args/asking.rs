@@ -7,7 +7,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// Ask when the command wants more than it was granted, instead of refusing
-    #[arg(long, alias = "ask", help_heading = "Asking")]
+    #[arg(long = "ask", visible_alias = "capability-elevation", help_heading = "Asking")]
     pub(crate) capability_elevation: bool,
     /// Who answers: terminal, policy:FILE, webhook:URL or deny. Repeatable: after policy files the next one is asked
     #[arg(long, value_name = "WHO", value_parser = approver, help_heading = "Asking")]
@@ -32,13 +32,13 @@ pub(crate) enum Approver {
     Deny,
 }
 
-pub(super) fn approver(text: &str) -> Result<Approver, String> {
+pub(super) fn approver(text: &str) -> Result<Approver, &'static str> {
     match text.split_once(':') {
         Some(("policy", file)) if !file.is_empty() => Ok(Approver::Policy(file.into())),
         Some(("webhook", url)) if !url.is_empty() => Ok(Approver::Webhook(url.to_owned())),
         None if text == "terminal" => Ok(Approver::Terminal),
         None if text == "deny" => Ok(Approver::Deny),
-        _ => Err("write terminal, policy:FILE, webhook:URL or deny".to_owned()),
+        _ => Err("write terminal, policy:FILE, webhook:URL or deny"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand, ValueEnum};
 use nono::audit::Digest;
 
-use super::ConsentArgs;
+use super::{ConsentArgs, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -124,7 +124,7 @@ pub(crate) struct AuditVerifyArgs {
     /// Require seals signed by this key
     #[arg(long, value_name = "FILE")]
     pub(crate) public_key: Option<PathBuf>,
-    /// Require that the ledger's head is this digest, or was it once
+    /// Require that this digest is the ledger's head, or was at an earlier time
     #[arg(long, value_name = "HASH", value_parser = digest)]
     pub(crate) ledger_head: Option<Digest>,
     /// Answer as JSON
@@ -156,10 +156,10 @@ pub(crate) enum ExportFormat {
 #[command(group(clap::ArgGroup::new("limit").required(true).multiple(true).args(["keep", "older_than", "all"])))]
 pub(crate) struct ForgetArgs {
     /// Keep the newest N sessions
-    #[arg(long, value_name = "N", conflicts_with = "all")]
+    #[arg(long, value_name = "N", value_parser = values::number::<usize>, conflicts_with = "all")]
     pub(crate) keep: Option<usize>,
     /// Remove sessions that are older than this many days
-    #[arg(long, value_name = "DAYS", conflicts_with = "all")]
+    #[arg(long, value_name = "DAYS", value_parser = values::number::<u32>, conflicts_with = "all")]
     pub(crate) older_than: Option<u32>,
     /// Remove every session that is not running
     #[arg(long)]
@@ -181,7 +181,7 @@ pub(crate) struct ProveArgs {
     #[arg(value_name = "ID")]
     pub(crate) session: String,
     /// The number of the record, from 0, as `audit show` has it
-    #[arg(value_name = "SEQ")]
+    #[arg(value_name = "SEQ", value_parser = values::number::<u64>)]
     pub(crate) sequence: u64,
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
@@ -216,6 +216,6 @@ fn moment(text: &str) -> Result<u64, String> {
     nono::audit::moment(text, now_ms(), crate::age::ZONE).ok_or_else(wrong)
 }
 
-fn digest(text: &str) -> Result<Digest, String> {
-    Digest::try_from(text.to_ascii_lowercase()).map_err(ToOwned::to_owned)
+fn digest(text: &str) -> Result<Digest, &'static str> {
+    Digest::try_from(text.to_ascii_lowercase())
 }

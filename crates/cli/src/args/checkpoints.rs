@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::rollback::{ConflictArgs, ConsentArgs};
+use super::values;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -69,7 +70,7 @@ Exit codes: 0 done; 1 it was not confirmed, or something could not be removed."
     Prune(PruneArgs),
     /// Take over the checkpoints of another tool; what it has is left alone
     #[command(after_help = "Example:\n  nono checkpoints import ~/.hermes/checkpoints\n\n\
-Known: the stores of Hermes. What was taken over before is not taken over again.")]
+Supported: Hermes. Checkpoints that were imported before are skipped.")]
     Import(ImportArgs),
     /// Remove all checkpoints of all projects, or of one
     #[command(
@@ -225,10 +226,10 @@ pub(crate) struct NameArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Remove projects that were not touched for this many days
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = values::number::<u32>)]
     pub(crate) retention_days: Option<u32>,
     /// Limit on the size of all checkpoints together, in MB
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(0..1 << 40))]
+    #[arg(long, value_name = "MB", value_parser = values::megabytes)]
     pub(crate) max_size_mb: Option<u64>,
     /// Keep those of projects whose directory is gone
     #[arg(long)]

@@ -28,7 +28,7 @@ pub(crate) struct StopArgs {
     /// A running session: its id, the beginning of one, its name, or `last`
     #[arg(value_name = "ID")]
     pub(crate) session: String,
-    /// Only say which one it would be
+    /// Print which session would be stopped, and stop nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) struct StatusHereArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TurnsArgs {
-    /// One of them, with its calls and files: its number in the list, its id or the beginning of one
+    /// Show one turn with its calls and files: its number in the list, its id or the beginning of one
     #[arg(value_name = "TURN")]
     pub(crate) turn: Option<String>,
     #[command(flatten)]

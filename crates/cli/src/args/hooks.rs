@@ -13,7 +13,7 @@ pub(crate) struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// Let an agent tell nono what it is about to do, so that there is a checkpoint from before
+    /// Install nono's hooks in an agent, so that a checkpoint exists before its changes
     #[command(
         after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks install codex --dry-run\n  \
 nono hooks install gemini --scope project --yes\n\n\

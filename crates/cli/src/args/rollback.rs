@@ -103,9 +103,9 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
     /// Only the newest N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::count::<u32>)]
     pub(crate) recent: Option<u32>,
-    /// Also folders that are no readable session, with the reason
+    /// Also list folders that are not readable sessions, with the reason
     #[arg(long)]
     pub(crate) all: bool,
     /// Answer as JSON
@@ -138,10 +138,10 @@ pub(crate) struct LookArgs {
     #[arg(long)]
     pub(crate) full: bool,
     /// Compare from this snapshot (0 is the baseline)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>)]
     pub(crate) from: Option<u32>,
     /// Compare with this snapshot (the last one if none is given)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>)]
     pub(crate) to: Option<u32>,
     /// List the session's snapshots
     #[arg(long)]
@@ -187,7 +187,7 @@ pub(crate) struct RestoreArgs {
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
     /// Go back to this snapshot; 0 is the baseline
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", value_parser = values::number::<u32>, default_value_t = 0)]
     pub(crate) snapshot: u32,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,
@@ -217,10 +217,10 @@ pub(crate) struct VerifyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArgs {
     /// Keep the newest N sessions
-    #[arg(long, value_name = "N", conflicts_with = "all")]
+    #[arg(long, value_name = "N", value_parser = values::number::<usize>, conflicts_with = "all")]
     pub(crate) keep: Option<usize>,
     /// Remove sessions that are older than this many days
-    #[arg(long, value_name = "DAYS", conflicts_with = "all")]
+    #[arg(long, value_name = "DAYS", value_parser = values::number::<u32>, conflicts_with = "all")]
     pub(crate) older_than: Option<u32>,
     /// Remove the oldest until everything together takes no more than this (500M, 2G)
     #[arg(long, value_name = "SIZE", value_parser = values::size, conflicts_with = "all")]
@@ -251,11 +251,11 @@ pub(crate) struct RecoverArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// Only these files or directories
-    #[arg(value_name = "PATH")]
+    /// A session (undoes it and everything later here), or only these files or directories
+    #[arg(value_name = "ID|PATH")]
     pub(crate) paths: Vec<OsString>,
     /// Back to before this session, or to this checkpoint: its id, the beginning of one, its name, or `last`; or to this
-    /// time: `10:15`, `2h` ago, `2026-08-01 10:15`. Everything that began later here is undone, too; without it, the newest
+    /// time: `10:15`, `2h` ago, `2026-08-01 10:15`. Everything that began later here is undone, too. Default: the newest
     /// that was not undone
     #[arg(long, value_name = "TIME|ID")]
     pub(crate) to: Option<String>,

@@ -136,7 +136,7 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Limits")]
     pub(crate) max_memory: Option<u64>,
     /// At most this many processes and threads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
+    #[arg(long, value_name = "N", value_parser = values::count::<u64>, help_heading = "Limits")]
     max_procs: Option<u64>,
     /// No file grows beyond this size
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Limits")]
@@ -329,7 +329,7 @@ pub(crate) fn profile_ref(text: &OsString, here: &Path) -> Result<ProfileRef, Fa
     }
     match text.to_str() {
         Some(name) => Ok(ProfileRef::Name(name.to_owned())),
-        None => Err(Failure::usage("the profile's name is not valid text")),
+        None => Err(Failure::usage("the profile's name is not valid UTF-8")),
     }
 }
 

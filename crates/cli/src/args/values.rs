@@ -1,5 +1,7 @@
-//! Parsers of durations and sizes on the command line.
+//! Parsers of durations, sizes and counts on the command line.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Parses a duration: `90`, `90s`, `10m`, `2h`, `500ms`.
@@ -39,6 +41,34 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     if number.is_finite() && bytes > 0 { Ok(bytes) } else { Err(format!("{text:?} is not a usable size")) }
 }
 
+/// Parses a whole number from 1 on.
+pub(super) fn count<T>(text: &str) -> Result<T, &'static str>
+where
+    T: FromStr<Err = ParseIntError> + From<u8> + PartialOrd,
+{
+    let wanted = "write a whole number from 1 on";
+    whole(text, wanted).and_then(|number: T| if number >= T::from(1) { Ok(number) } else { Err(wanted) })
+}
+
+/// Parses a whole number from 0 on.
+pub(super) fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, &'static str> {
+    whole(text, "write a whole number from 0 on")
+}
+
+/// Parses a number of megabytes whose bytes fit into 64 bits.
+pub(super) fn megabytes(text: &str) -> Result<u64, &'static str> {
+    number(text).and_then(|number: u64| if number < 1 << 40 { Ok(number) } else { Err(TOO_LARGE) })
+}
+
+const TOO_LARGE: &str = "this number is too large";
+
+fn whole<T: FromStr<Err = ParseIntError>>(text: &str, wanted: &'static str) -> Result<T, &'static str> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => TOO_LARGE,
+        _ => wanted,
+    })
+}
+
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text.split_at(end)
@@ -66,5 +96,18 @@ mod tests {
         for bad in ["", "M", "0", "5X", "-1"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("1"), Ok(1u32));
+        assert_eq!(number("0"), Ok(0usize));
+        for bad in ["", "none", "0", "-1", "1.5", "1k"] {
+            assert_eq!(count::<u64>(bad), Err("write a whole number from 1 on"), "{bad}");
+        }
+        assert_eq!(number::<u32>("many"), Err("write a whole number from 0 on"));
+        assert_eq!(number::<u32>("4294967296"), Err("this number is too large"));
+        assert_eq!(megabytes("1099511627775"), Ok((1 << 40) - 1));
+        assert_eq!(megabytes("1099511627776"), Err("this number is too large"));
     }
 }

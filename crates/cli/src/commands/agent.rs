@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use nono::ResolvedPolicy;
-use nono::agents::{self, Agent, AgentLaunch, Service};
+use nono::agents::{self, Agent, AgentLaunch, ServiceAddress};
 use nono::diagnostic::{escape, shown};
 use nono::hooks::agents::Agent as Hooked;
 use nono::hooks::install::{self, HookState};
 use nono::session::{self, Host, SessionError};
 
-use super::project_profile::Asks;
+use super::project_profile::ProfileQuestion;
 use super::{hooks, links, run};
 use crate::args::{AgentArgs, Command, here, parse};
 use crate::failure::Failure;
@@ -39,19 +39,20 @@ pub(crate) fn start(program: &str, args: AgentArgs) -> Result<u8, Failure> {
     let Ok(Command::Run(run_args)) = parse(&words) else {
         return Err(Failure::new(format!("cannot start {}: this is a bug in nono", agent.title)));
     };
-    let mut asks = Asks::Now;
+    let mut asks = ProfileQuestion::Now;
     if !host.nested {
         let mut request = run_args.common.request(&here()?)?;
-        links::settle(&mut request, &host, &run_args.common)?;
-        let (policy, profile) = session::resolve(&request, &host)?;
+        let profile = session::profile(&request, &host)?;
         let terms = agents::terms(agent, &profile);
         if args.reset || !agents::is_agreed(&host.context.state_dir, agent, &terms) {
+            links::decide(&mut request, &profile, &host, &run_args.common)?;
+            let policy = session::resolve(&request, &profile, &host)?;
             let state = session::agent_state(&agent.name, &host.context);
             agree(agent, lines(agent, &start, &policy, &state, &host), &host, args.yes)?;
             let kept = agents::agree(&host.context.state_dir, agent, &terms);
             kept.map_err(|error| Failure::new(error.to_string()))?;
             // One question at a start is enough.
-            asks = Asks::NextTime;
+            asks = ProfileQuestion::NextTime;
         }
     }
     run::run_as(*run_args, words, asks)
@@ -78,8 +79,10 @@ fn words(
     }
     for service in &start.services {
         match service {
-            Service::Host(rule) => words.extend(["--allow-domain".into(), rule.to_string().into()]),
-            Service::Port(port) => words.extend(["--allow-connect-port".into(), port.to_string().into()]),
+            ServiceAddress::Host(rule) => words.extend(["--allow-domain".into(), rule.to_string().into()]),
+            ServiceAddress::Port(port) => {
+                words.extend(["--allow-connect-port".into(), port.to_string().into()]);
+            }
         }
     }
     for (name, value) in &agent.start.variables {

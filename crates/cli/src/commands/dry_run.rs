@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use nono::diagnostic::{escape, shown};
-use nono::session::{self, Host};
+use nono::diagnostic::{closed_by, escape, shown};
+use nono::session::{self, Host, SessionError};
 use nono::{
     ClosedBy, ClosedHow, ClosedPath, ExecStrategy, Limits, PathKind, PolicyNote, ResolvedPolicy, RunRequest,
 };
@@ -20,9 +20,10 @@ pub(super) fn show(
     strategy: ExecStrategy,
 ) -> Result<u8, Failure> {
     let mut request = request.clone();
-    request.program = Some(session::find_program(command, host).map_err(session::SessionError::from)?);
-    let doubtful = links::suppose(&mut request, host, workdir)?;
-    let (policy, profile) = session::resolve(&request, host)?;
+    request.program = Some(session::find_program(command, host).map_err(SessionError::from)?);
+    let profile = session::profile(&request, host)?;
+    let doubtful = links::suppose(&mut request, &profile, host, workdir)?;
+    let policy = session::resolve(&request, &profile, host)?;
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut lines = Vec::new();
     let mut put = |line: String| lines.push(line);
@@ -30,7 +31,7 @@ pub(super) fn show(
     put(format!("mode: {strategy}"));
     put(format!("profile: {}", profile.chain.join(" < ")));
     for project in &request.projects {
-        let used = if project.agreed { "used" } else { "only what it closes is used" };
+        let used = if project.agreed { "used" } else { "only its restrictions are used" };
         put(format!("project's profile: {} ({used})", shown(&project.file)));
     }
     put(format!("working directory: {}", shown(&policy.workdir)));
@@ -87,7 +88,7 @@ fn closed(policy: &ResolvedPolicy) -> Vec<String> {
 
 fn closed_line(closed: &ClosedPath) -> String {
     let by = match &closed.by {
-        ClosedBy::Deny(source) => format!("denied by {source}"),
+        ClosedBy::Deny(source) => closed_by(source),
         ClosedBy::Protected(group) => format!("protected: {group}"),
         ClosedBy::Nono => "nono's own".to_owned(),
         ClosedBy::Agent(agent) => format!("settings of {agent}"),
@@ -113,7 +114,7 @@ fn sockets(policy: &ResolvedPolicy) -> Vec<String> {
 fn environment(policy: &ResolvedPolicy) -> String {
     let rules = &policy.environment;
     let mut words = if rules.all {
-        vec!["all variables but those that inject code".to_owned()]
+        vec!["all variables except those that inject code".to_owned()]
     } else {
         rules.allow.clone()
     };
@@ -142,12 +143,12 @@ fn note_words(note: &PolicyNote) -> Option<String> {
         // Not worth a note: every machine lacks some of them.
         PolicyNote::Skipped { .. } => None,
         PolicyNote::Carved { path, because } => Some(format!(
-            "nothing new can be created directly in {}, because of {}",
+            "new entries cannot be created directly in {}, because {} in it is closed",
             shown(path),
             shown(because)
         )),
         PolicyNote::HardLinks { path, links } => {
-            Some(format!("{} has {links} names; only this one is closed", shown(path)))
+            Some(format!("{} has {links} hard links; only this name is closed", shown(path)))
         }
     }
 }

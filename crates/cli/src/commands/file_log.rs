@@ -15,7 +15,7 @@ use crate::age::local;
 use crate::args::{CatArgs, LogArgs};
 use crate::failure::Failure;
 use crate::host::host;
-use crate::message;
+use crate::message::{self, StdoutError};
 use crate::units::grouped;
 
 /// Maximum number of characters of a prompt or command.
@@ -53,19 +53,23 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8, Failure> {
     let (sessions, checkpoints) = (place()?, manager(host(None)?.context)?);
     let log = FileLog { catalogue: &sessions.catalogue, checkpoints: &checkpoints };
     let bytes = log.content(&id, &path)?;
+    print(&bytes).map_err(StdoutError)?;
+    Ok(0)
+}
+
+fn print(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {
         // The file may contain control sequences.
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(bytes);
         for line in text.split_inclusive('\n') {
             let end = if line.ends_with('\n') { "\n" } else { "" };
             write!(stdout, "{}{end}", escape(line.trim_end_matches('\n')).replace("\\u{9}", "\t"))?;
         }
     } else {
-        stdout.write_all(&bytes)?;
+        stdout.write_all(bytes)?;
     }
-    stdout.flush()?;
-    Ok(0)
+    stdout.flush()
 }
 
 fn refuse_inside() -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use nono::hooks::agents::Agent;
 use nono::hooks::declined;
 use nono::hooks::install::{self, HookState};
-use nono::session::{self, Host};
-use nono::{HookInstall, RunRequest};
+use nono::session::Host;
+use nono::{HookInstall, MergedProfile};
 
 use super::hooks;
 use crate::failure::Failure;
@@ -15,16 +15,15 @@ use crate::message;
 
 /// Asks on a terminal, unless it was declined before. Only an invalid profile stops the run.
 pub(super) fn offer(
-    request: &RunRequest,
+    profile: &MergedProfile,
     command: &[OsString],
     host: &Host,
     silent: bool,
 ) -> Result<(), Failure> {
-    // Only a profile that was named has hooks.
-    if host.nested || request.profile.is_none() && request.extends.is_empty() {
+    if host.nested {
         return Ok(());
     }
-    for (name, section) in &session::profile(request, host)?.hooks {
+    for (name, section) in &profile.hooks {
         let agent: Agent =
             name.parse().map_err(|error| Failure::new(format!("hooks in the profile: {error}")))?;
         let wanted = section.install == HookInstall::Ask && runs(agent, command);

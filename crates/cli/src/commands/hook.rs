@@ -15,7 +15,7 @@ use std::thread;
 
 use nono::checkpoints::{CheckpointManager, Config, Host, settings};
 use nono::hooks::agents;
-use nono::hooks::backend::{Backend, Local, Remote, Trouble};
+use nono::hooks::backend::{Backend, ErrorText, Local, Remote};
 use nono::hooks::denial::Sandbox;
 use nono::hooks::run::{self, Context, Handled, SandboxAround};
 use nono::hooks::{HookEvent, HookPayload, HookReply, slash_command};
@@ -23,7 +23,7 @@ use nono::{SandboxState, state_dir};
 use serde_json::Value;
 
 use super::upkeep;
-use crate::host::{asks, cap_file, home, request_socket, state_home};
+use crate::host::{asks, author, cap_file, home, request_socket, state_home};
 
 /// Maximum size of a payload.
 const LONGEST: u64 = 16 << 20;
@@ -99,7 +99,7 @@ fn rollback(told: &HookPayload, agent: &str, event: &str) -> Option<HookReply> {
     Some(HookReply { answer: Some(super::hooks::rollback_said(typed)), ..HookReply::default() })
 }
 
-fn read_payload() -> Result<Value, Trouble> {
+fn read_payload() -> Result<Value, ErrorText> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > LONGEST {
@@ -113,7 +113,7 @@ fn read_payload() -> Result<Value, Trouble> {
 }
 
 /// Backend that takes checkpoints, and the context of this process.
-fn surroundings() -> Result<(Box<dyn Backend>, Context), Trouble> {
+fn surroundings() -> Result<(Box<dyn Backend>, Context), ErrorText> {
     let home = home().ok_or("HOME is not set to a folder")?;
     let cwd = std::env::current_dir().map_err(|error| format!("the working directory: {error}"))?;
     let (backend, config, state_dir): (Box<dyn Backend>, Config, _) = if let Some(socket) = request_socket() {
@@ -129,14 +129,16 @@ fn surroundings() -> Result<(Box<dyn Backend>, Context), Trouble> {
     Ok((backend, context))
 }
 
-pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, Trouble> {
+pub(super) fn manager(home: PathBuf) -> Result<CheckpointManager, ErrorText> {
     let state_dir = state_home(&home);
     let config = settings::load(&state_dir.join("config.toml")).map_err(|error| error.to_string())?;
     if config.enabled {
         state_dir::ensure(&state_dir).map_err(|error| error.to_string())?;
     }
-    let placeholders = nono::session::placeholders(&state_dir);
-    Ok(CheckpointManager::new(Host { state_dir, home }, config).without(placeholders))
+    let stand_ins = nono::session::stand_ins(&state_dir);
+    let manager = CheckpointManager::new(Host { state_dir, home: home.clone() }, config).without(stand_ins);
+    let workdir = std::env::current_dir().unwrap_or(home);
+    Ok(nono::checkpoints::recording(manager, author(workdir)))
 }
 
 /// The sandbox around this process, for events after which the agent is informed about it.

@@ -197,7 +197,7 @@ fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
 pub(super) fn rollback_said(typed: &str) -> String {
     let said = match slash_command::arguments(typed) {
         Ok(arguments) => run_self(&arguments),
-        Err(why) => why,
+        Err(why) => why.to_string(),
     };
     slash_command::in_its_words(said.trim_end())
 }

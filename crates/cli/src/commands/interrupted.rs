@@ -38,7 +38,7 @@ pub(super) fn end_here() -> Result<(), Failure> {
             Ok(true) => message::line("its audit log was closed and marked as interrupted"),
             Ok(false) => {}
             Err(why) => {
-                message::line(&format!("warning: cannot close its audit log: {}", escape(&why)));
+                message::line(&format!("warning: cannot close its audit log: {}", escape(&why.to_string())));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nono::diagnostic::{attempt_words, escape, quote_all, shown, words};
-use nono::learn::{Places, Proposal, propose};
+use nono::learn::{BaseFolders, Proposal, propose};
 use nono::session::{self, Asking, Host, Learning, RunObserver, SessionReport, SessionRequest};
 use nono::{DeniedAttempt, ExecStrategy, HostFacts, ProfileStore};
 
@@ -20,11 +20,13 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
     let LearnArgs { common, allow_all, save, command } = args;
     let host = host(common.policy.workdir.as_deref())?;
     if let Some(flag) = common.asking.given() {
-        return Err(Failure::usage(format!("{flag}: learn does not ask, it only watches")));
+        return Err(Failure::usage(format!(
+            "{flag} cannot be used with learn, which never asks; leave {flag} out"
+        )));
     }
     if host.nested {
         return Err(Failure::usage(
-            "learn needs a supervisor of its own, which it cannot have inside a sandbox",
+            "learn needs a supervisor, which it cannot start inside a sandbox; run it outside",
         ));
     }
     if let Some(name) = &save {
@@ -40,7 +42,8 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
         let at = (&host, common.policy.workdir.as_deref());
         return dry_run::show(&learning.applied(request), at, &command, ExecStrategy::Supervised);
     }
-    links::settle(&mut request, &host, &common)?;
+    let profile = session::profile(&request, &host)?;
+    links::decide(&mut request, &profile, &host, &common)?;
     let program = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let session = session::plan(
         SessionRequest {
@@ -49,6 +52,7 @@ pub(crate) fn learn(args: LearnArgs) -> Result<u8, Failure> {
             auditing: common.auditing.request(),
             asking: Asking { accept_weaker: common.asking.accept_weaker, ..Asking::default() },
             learning: Some(learning),
+            profile: Some(profile),
             network: networking,
             ..SessionRequest::new(request, command)
         },
@@ -97,7 +101,7 @@ impl Lesson<'_> {
     fn tell(&self, report: &SessionReport, silent: bool, verbose: bool) -> Result<(), Failure> {
         let Some(learned) = &report.learned else { return Ok(()) };
         let home = self.host.context.home.as_ref();
-        let places = Places {
+        let places = BaseFolders {
             home: home.map(|home| home.canonicalize().unwrap_or_else(|_| home.clone())),
             workdir: learned.base.workdir.clone(),
         };
@@ -143,7 +147,7 @@ const MOST: usize = 12;
 struct Summary<'a> {
     proposal: &'a Proposal,
     report: &'a SessionReport,
-    places: &'a Places,
+    places: &'a BaseFolders,
     most: usize,
 }
 

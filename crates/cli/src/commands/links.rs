@@ -6,15 +6,20 @@ use std::path::{Path, PathBuf};
 use nono::diagnostic::shown;
 use nono::links;
 use nono::session::Host;
-use nono::{RunRequest, TypedLink};
+use nono::{MergedProfile, RunRequest, TypedLink};
 
 use crate::args::{CommonArgs, here};
 use crate::failure::{Failure, words as words_of};
 use crate::message;
 
 /// Asks once about every typed path that a link leads elsewhere; refuses without a terminal.
-pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
-    let mut doubtful = doubtful(request, host, common.policy.workdir.as_deref())?;
+pub(super) fn decide(
+    request: &mut RunRequest,
+    profile: &MergedProfile,
+    host: &Host,
+    common: &CommonArgs,
+) -> Result<(), Failure> {
+    let mut doubtful = doubtful(request, profile, host, common.policy.workdir.as_deref())?;
     if let Some(dir) = common.tracking.dest() {
         doubtful.extend(followed(dir, Some(host))?.1);
     }
@@ -27,10 +32,10 @@ pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs)
         if !message::confirm(&format!("Follow it to {}, now and later?", shown(&typed.way.end))) {
             return Err(Failure::new("nothing was run: the link was not confirmed").hint(instead(&typed)));
         }
-        if let Err(error) = links::agree(&host.context.state_dir, &typed.way.departures) {
+        if let Err(error) = links::agree(&host.context.state_dir, &typed.way.escaping_links) {
             message::line(&format!("warning: your answer was not saved: {error}"));
         }
-        request.links.extend(typed.way.departures);
+        request.links.extend(typed.way.escaping_links);
     }
     Ok(())
 }
@@ -38,10 +43,11 @@ pub(super) fn settle(request: &mut RunRequest, host: &Host, common: &CommonArgs)
 /// Links that were not confirmed yet, in grants and in the working directory of the command.
 fn doubtful(
     request: &mut RunRequest,
+    profile: &MergedProfile,
     host: &Host,
     workdir: Option<&Path>,
 ) -> Result<Vec<TypedLink>, Failure> {
-    let mut doubtful = links::recall(request, host)?;
+    let mut doubtful = links::recall(request, profile, host);
     if let Some(dir) = workdir {
         let (end, typed) = followed(dir, Some(host))?;
         // The question must be about the directory in which the command starts.
@@ -66,7 +72,7 @@ pub(super) fn place(file: &Path, host: Option<&Host>) -> Result<PathBuf, Failure
 /// Creates a file for writing.
 pub(super) fn create(file: &Path, host: Option<&Host>, mode: u32) -> Result<File, Failure> {
     let place = place(file, host)?;
-    links::create(file, &place, mode).map_err(|error| Failure::file(file, &error))
+    links::create(file, &place, mode).map_err(|error| Failure::cannot("create", file, &error))
 }
 
 fn followed(path: &Path, host: Option<&Host>) -> Result<(PathBuf, Option<TypedLink>), Failure> {
@@ -77,17 +83,18 @@ fn followed(path: &Path, host: Option<&Host>) -> Result<(PathBuf, Option<TypedLi
 /// Treats all links as confirmed, for commands that only show the policy; returns those that a run would ask about.
 pub(super) fn suppose(
     request: &mut RunRequest,
+    profile: &MergedProfile,
     host: &Host,
     workdir: Option<&Path>,
 ) -> Result<Vec<TypedLink>, Failure> {
-    let doubtful = doubtful(request, host, workdir)?;
-    request.links.extend(doubtful.iter().flat_map(|typed| typed.way.departures.clone()));
+    let doubtful = doubtful(request, profile, host, workdir)?;
+    request.links.extend(doubtful.iter().flat_map(|typed| typed.way.escaping_links.clone()));
     Ok(doubtful)
 }
 
 /// Sentence about where a typed path leads, and through which links.
 pub(super) fn words(typed: &TypedLink) -> String {
-    let links: Vec<String> = typed.way.departures.iter().map(|one| shown(&one.link)).collect();
+    let links: Vec<String> = typed.way.escaping_links.iter().map(|one| shown(&one.link)).collect();
     let (path, end) = (shown(&typed.path), shown(&typed.way.end));
     let leads = if links == [path.as_str()] {
         format!("{path} is a link that leads to {end}")

@@ -4,6 +4,7 @@ mod agent;
 mod approval_notices;
 mod audit;
 mod checkpoints;
+mod completion_and_man;
 mod confirm;
 mod control;
 mod diff;
@@ -11,7 +12,6 @@ mod diff_output;
 mod dry_run;
 mod file_log;
 mod first_use;
-mod generate;
 pub(crate) mod hook;
 mod hooks;
 mod interrupted;
@@ -80,8 +80,8 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Mcp => mcp::mcp(),
         Command::Profile(args) => profile::profile(args.command),
         Command::Setup(args) => setup::setup(&args),
-        Command::Completion(args) => generate::completion(args.shell),
-        Command::Man(args) => generate::man(&args),
+        Command::Completion(args) => completion_and_man::completion(args.shell),
+        Command::Man(args) => completion_and_man::man(&args),
     }
 }
 

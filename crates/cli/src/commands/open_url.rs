@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use nono::diagnostic::escape;
-use nono::request;
 use nono::urls::UrlOpener;
+use nono::{ServiceError, request};
 
 use crate::failure::{Failure, NOT_DONE, words};
 use crate::host::request_socket;
@@ -40,7 +40,7 @@ pub(crate) fn shim(urls: impl Iterator<Item = OsString>) -> Result<u8, Failure> 
 pub(crate) struct Desktop;
 
 impl UrlOpener for Desktop {
-    fn open(&self, url: &str) -> Result<(), String> {
+    fn open(&self, url: &str) -> Result<(), ServiceError> {
         let started = Command::new("xdg-open")
             .arg(url)
             .stdin(Stdio::null())
@@ -55,8 +55,8 @@ impl UrlOpener for Desktop {
             let _ = told.send(browser.wait());
         });
         match ended.recv_timeout(PATIENCE) {
-            Ok(Ok(status)) if !status.success() => Err(format!("xdg-open failed: {status}")),
-            Ok(Err(error)) => Err(format!("xdg-open: {}", words(&error))),
+            Ok(Ok(status)) if !status.success() => Err(format!("xdg-open failed: {status}").into()),
+            Ok(Err(error)) => Err(format!("xdg-open: {}", words(&error)).into()),
             Ok(Ok(_)) | Err(_) => Ok(()),
         }
     }

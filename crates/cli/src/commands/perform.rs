@@ -14,10 +14,17 @@ use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
 use crate::progress::Worked;
 
+/// Whether a title says what a restore will do, or what it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tense {
+    Plan,
+    Done,
+}
+
 /// Restore of a session or a project, or the undo of one.
 pub(crate) trait Restoration {
     /// Target, owner and directory of the restore.
-    fn title(&self) -> String;
+    fn title(&self, tense: Tense) -> String;
     fn question(&self) -> &'static str;
     fn roots(&self) -> Vec<PathBuf>;
     /// Completes an interrupted restore.
@@ -45,7 +52,7 @@ pub(crate) trait Restoration {
 pub(crate) enum Completion {
     /// There was no interrupted restore.
     Nothing,
-    /// It is complete; exit code of that.
+    /// Completed; exit code of the completed restore.
     Complete(u8),
     /// It was interrupted again; exit code of the command.
     Ended(u8),
@@ -74,7 +81,7 @@ pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8
 /// Condition on which a restore is skipped silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// Nothing to restore and nothing kept or lost: it was done in another way.
+    /// Skip if nothing would be restored, kept or lost: the restore was done in another way.
     Done,
     /// Nothing to restore; kept paths were reported before.
     NothingToDo,
@@ -124,21 +131,24 @@ fn perform_unless(
             return Ok(Performed::Declined);
         }
     }
-    if !asks {
-        if has_work(&plan) && !consent.json {
-            message::line(&task.title());
-        }
-        for note in text::notes(&plan) {
-            message::line(&note);
-        }
-    }
-    let done = if has_work(&plan) {
+    // After a question they were shown before it.
+    let notes = if asks { Vec::new() } else { text::notes(&plan) };
+    let works = has_work(&plan);
+    let done = if works {
         // The restore makes its own plan: two plans of a million files need not be in memory at once.
         drop(plan);
-        task.carry_out()?
+        task.carry_out()
     } else {
-        Worked { value: Done::nothing(plan), signal: None }
+        Ok(Worked { value: Done::nothing(plan), signal: None })
     };
+    if works && !asks && !consent.json {
+        let complete = done.as_ref().is_ok_and(|done| !done.value.interrupted);
+        message::line(&task.title(if complete { Tense::Done } else { Tense::Plan }));
+    }
+    for note in notes {
+        message::line(&note);
+    }
+    let done = done?;
     report(&task, &done.value, consent.json)?;
     let hint = task.hint(&done.value.kept).filter(|_| !consent.json);
     // Releases the session before the upkeep process reads it.
@@ -163,7 +173,7 @@ pub(super) fn verdict(done: &Done) -> u8 {
 
 pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -> Vec<String> {
     let roots = task.roots();
-    let mut lines = vec![task.title()];
+    let mut lines = vec![task.title(Tense::Plan)];
     if !has_work(plan) {
         lines.push("nothing to restore".to_owned());
     }
@@ -210,7 +220,7 @@ pub(super) fn done_lines(task: &impl Restoration, done: &Done) -> Vec<String> {
     let roots = task.roots();
     let mut lines = text::done(done, &Below::new(&roots), Length::Done);
     if done.changes.is_empty() && done.undo.is_none() && !done.interrupted {
-        lines.splice(0..0, [task.title(), "nothing to restore".to_owned()]);
+        lines.splice(0..0, [task.title(Tense::Plan), "nothing to restore".to_owned()]);
     }
     lines.extend(task.done_notes(done));
     lines

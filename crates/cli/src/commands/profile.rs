@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::project_profile;
 use crate::args::{ProfileCommand, here, profile_ref};
-use crate::failure::{Failure, words};
+use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
 
@@ -165,7 +165,7 @@ fn validate(store: &ProfileStore, files: &[std::path::PathBuf]) -> Result<u8, Fa
     let mut bad = 0;
     for file in files {
         match store.validate(file) {
-            Ok(_) => message::answer(&format!("{}: fine", shown(file)))?,
+            Ok(_) => message::answer(&format!("{}: valid", shown(file)))?,
             Err(error) => {
                 bad += 1;
                 message::line(&format!("error: {error}"));
@@ -200,7 +200,7 @@ fn init(
 
 /// Writes a profile that must not exist yet.
 pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {}", shown(file), words(&error)));
+    let failed = |error: std::io::Error| Failure::cannot("create", file, &error);
     std::fs::create_dir_all(file.parent().unwrap_or(file)).map_err(failed)?;
     std::fs::OpenOptions::new()
         .write(true)

@@ -19,7 +19,7 @@ const WIDTH: usize = 96;
 
 /// Whether to ask about a profile that the user has not agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum ProfileQuestion {
     Now,
     /// Not now: another question was asked at this start.
     NextTime,
@@ -28,7 +28,7 @@ pub(super) enum Asks {
 }
 
 /// Applies the project's profile to the request: all of it if the user agreed, else only its denials.
-pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: Asks) -> Result<(), Failure> {
+pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: ProfileQuestion) -> Result<(), Failure> {
     // The sandbox around has applied it, and the user cannot be asked here.
     if host.nested {
         return Ok(());
@@ -36,9 +36,9 @@ pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: Asks) -> Result
     let Some(mut project) = project_profile::look(&host.context).map_err(|error| failure(&error))? else {
         return Ok(());
     };
-    if matches!(project.standing, Standing::New | Standing::Changed) && asks != Asks::No {
+    if matches!(project.standing, Standing::New | Standing::Changed) && asks != ProfileQuestion::No {
         let body = body(&project);
-        if asks == Asks::Now && message::can_ask() && body.len() <= BODY {
+        if asks == ProfileQuestion::Now && message::can_ask() && body.len() <= BODY {
             ask(&mut project, &body, host)?;
         } else {
             message::line(&not_used(&project, body.len() > BODY));
@@ -59,7 +59,7 @@ fn ask(project: &mut ProjectProfileHere, body: &[String], host: &Host) -> Result
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
     if !agreed {
         message::line(
-            "not used, except for what it closes; you will not be asked again, but `nono profile trust` asks",
+            "its grants are not used, only its restrictions; run `nono profile trust` to be asked again",
         );
     }
     Ok(())
@@ -88,10 +88,12 @@ fn not_used(project: &ProjectProfileHere, long: bool) -> String {
     let file = shown(project.file());
     let why = match (project.was_agreed(), long) {
         (true, _) => "it changed since you agreed to it",
-        (false, true) => "it opens more than fits here",
+        (false, true) => "it grants more than can be listed here",
         (false, false) => "you have not agreed to it",
     };
-    format!("only what {file} closes is used: {why}; run `nono profile trust` to review it")
+    format!(
+        "the grants of {file} are not used, only its restrictions: {why}; run `nono profile trust` to review it"
+    )
 }
 
 /// What the profile opens and closes; if an earlier version was agreed to, the differences from it.
@@ -171,7 +173,7 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
     }
     let agreed = message::confirm(&question(&project));
     project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
-    message::line(if agreed { "agreed" } else { "not used, except for what it closes" });
+    message::line(if agreed { "agreed" } else { "its grants are not used, only its restrictions" });
     Ok(u8::from(!agreed))
 }
 
@@ -189,10 +191,10 @@ fn forget(root: &Path, host: &Host) -> Result<u8, Failure> {
 /// State of the user's agreement, in words.
 pub(super) fn standing(standing: Standing) -> &'static str {
     match standing {
-        Standing::ClosesOnly => "used; it only closes",
+        Standing::ClosesOnly => "used; it only restricts",
         Standing::Agreed => "used; you agreed to it",
-        Standing::Declined => "you declined it; only what it closes is used",
-        Standing::Changed => "changed since you agreed to it; only what it closes is used",
-        Standing::New => "you have not agreed to it; only what it closes is used",
+        Standing::Declined => "you declined it; only its restrictions are used",
+        Standing::Changed => "changed since you agreed to it; only its restrictions are used",
+        Standing::New => "you have not agreed to it; only its restrictions are used",
     }
 }

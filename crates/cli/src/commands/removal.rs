@@ -19,7 +19,7 @@ pub(super) trait Removal {
     /// Lines about what is removed; of a preview if `before` is set.
     fn lines(&self, before: bool) -> Vec<String>;
     fn json(&self, dry_run: bool) -> Result<Value, Failure>;
-    /// What could not be removed.
+    /// Problems that prevented removals.
     fn problems(&self) -> Vec<String>;
 }
 
@@ -68,9 +68,9 @@ fn text<R: Removal>(removal: &R, before: bool) -> String {
     nothing.into_iter().chain(removal.lines(before)).collect::<Vec<_>>().join("\n")
 }
 
-/// Line about what is removed and freed: `2 sessions would be removed, about 3 MB freed, about 1 MB left`.
+/// Line about what is removed and freed: `2 sessions would be removed, about 3 MB freed, about 1 MB still used`.
 pub(super) fn freed(what: &str, bytes_before: u64, bytes_after: u64, before: bool) -> String {
     let (would, about) = if before { ("would be removed", "about ") } else { ("removed", "") };
     let freed = bytes(bytes_before.saturating_sub(bytes_after));
-    format!("{what} {would}, {about}{freed} freed, {about}{} left", bytes(bytes_after))
+    format!("{what} {would}, {about}{freed} freed, {about}{} still used", bytes(bytes_after))
 }

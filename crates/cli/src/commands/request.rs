@@ -23,7 +23,7 @@ const NUMBER: i32 = 3;
 pub(crate) fn request(args: &RequestArgs) -> Result<u8, Failure> {
     let socket = request_socket().ok_or_else(|| {
         Failure::new(
-            "request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)",
+            "request works only inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)",
         )
         .hint("`nono run` has a supervisor to ask; `nono wrap` and --monitor have none")
     })?;

@@ -123,16 +123,17 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
             let counts = counts(&changed.counts);
             message::line(&format!("session {id}: {counts}; nono rollback show {id}", id = report.id));
             if let Some(changes) = changed.list.filter(|_| is_reviewed(common)) {
-                review(&report.id, changes, host, ReviewOptions { tui: !common.tracking.no_tui });
+                let how = ReviewOptions { tui: !common.tracking.no_tui };
+                review(&report.id, &report.dir, changes, host, how);
             }
         }
     }
 }
 
 /// Runs the review. A failure is reported, but does not change the exit code.
-fn review(id: &str, changes: ChangeSet, host: &Host, how: ReviewOptions) {
+fn review(id: &str, dir: &Path, changes: ChangeSet, host: &Host, how: ReviewOptions) {
     let catalogue = Catalogue::new(&host.context.state_dir);
-    let opened = catalogue.find(id).and_then(|entry| {
+    let opened = Catalogue::ended(id, dir).and_then(|entry| {
         let author = author(&entry.metadata.command, host);
         catalogue.recording(author).open(entry)
     });

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use nono::diagnostic::{escape, shown};
 use nono::network::NetworkReport;
 use nono::session::{
-    self, Asking, CheckpointsReport, Host, RunObserver, SavedReport, Session, SessionReport, SessionRequest,
+    self, Asking, CheckpointsReport, Host, ResolvedRequest, RunObserver, SavedReport, Session, SessionReport,
+    SessionRequest,
 };
 use nono::urls::UrlOpener;
 use nono::{
@@ -15,7 +16,7 @@ use nono::{
     agents,
 };
 
-use super::project_profile::{self, Asks};
+use super::project_profile::{self, ProfileQuestion};
 use super::{approval_notices, dry_run, first_use, links, open_url, rollback_notices, silent_hooks, upkeep};
 use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
@@ -24,11 +25,11 @@ use crate::message;
 use crate::{approver, prompt};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
-    run_as(args, std::env::args_os().collect(), Asks::Now)
+    run_as(args, std::env::args_os().collect(), ProfileQuestion::Now)
 }
 
 /// Runs as if this command line had been typed.
-pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>, asks: Asks) -> Result<u8, Failure> {
+pub(super) fn run_as(args: RunArgs, typed: Vec<OsString>, asks: ProfileQuestion) -> Result<u8, Failure> {
     let strategy = match (args.monitor, args.exec) {
         (true, _) => ExecStrategy::Monitor,
         (_, true) => ExecStrategy::Direct,
@@ -41,12 +42,18 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     let shell =
         std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     let typed = std::env::args_os().collect();
-    execute(&args.common, Some(&args.diagnostics), vec![shell], ExecStrategy::Supervised, (typed, Asks::Now))
+    execute(
+        &args.common,
+        Some(&args.diagnostics),
+        vec![shell],
+        ExecStrategy::Supervised,
+        (typed, ProfileQuestion::Now),
+    )
 }
 
 pub(crate) fn wrap(args: WrapArgs) -> Result<u8, Failure> {
     let typed = std::env::args_os().collect();
-    execute(&args.common, None, args.command, ExecStrategy::Direct, (typed, Asks::Now))
+    execute(&args.common, None, args.command, ExecStrategy::Direct, (typed, ProfileQuestion::Now))
 }
 
 fn execute(
@@ -54,7 +61,7 @@ fn execute(
     diagnostics: Option<&DiagnosticArgs>,
     command: Vec<OsString>,
     strategy: ExecStrategy,
-    (typed, asks): (Vec<OsString>, Asks),
+    (typed, asks): (Vec<OsString>, ProfileQuestion),
 ) -> Result<u8, Failure> {
     let host = host(common.policy.workdir.as_deref())?;
     let mut request = common.request(&here()?)?;
@@ -62,7 +69,7 @@ fn execute(
     profile_by_name(&mut request, &command, strategy, common);
     if !common.policy.no_project_profile {
         let quiet = common.dry_run || common.silent;
-        project_profile::apply(&mut request, &host, if quiet { Asks::No } else { asks })?;
+        project_profile::apply(&mut request, &host, if quiet { ProfileQuestion::No } else { asks })?;
     }
     let typed = flags(typed, common, &command);
     hide_secrets(common, &command)?;
@@ -71,25 +78,27 @@ fn execute(
     if common.dry_run {
         return dry_run::show(&request, (&host, common.policy.workdir.as_deref()), &command, strategy);
     }
-    links::settle(&mut request, &host, common)?;
-    first_use::offer(&request, &command, &host, common.silent)?;
-    ask_for_cwd(&mut request, &host, common)?;
-    let explain = diagnostics.is_some_and(|args| !args.no_diagnostics);
-    let rollback = common.tracking.request();
-    let asking = who_answers(common, &request, &host)?;
-    let request = SessionRequest {
-        strategy,
-        diagnostics: explain,
-        rollback,
-        asking,
-        auditing: common.auditing.request(),
-        network: networking,
-        checkpoints: common.checkpointing.request(),
-        typed,
-        ..SessionRequest::new(request, command)
-    };
-    let used = request.policy.profile.clone();
-    let session = session::plan(request, &host)?;
+    let profile = session::profile(&request, &host)?;
+    links::decide(&mut request, &profile, &host, common)?;
+    first_use::offer(&profile, &command, &host, common.silent)?;
+    let used = request.profile.clone();
+    let mut resolved = ResolvedRequest::new(
+        SessionRequest {
+            strategy,
+            profile: Some(profile),
+            diagnostics: diagnostics.is_some_and(|args| !args.no_diagnostics),
+            rollback: common.tracking.request(),
+            auditing: common.auditing.request(),
+            network: networking,
+            checkpoints: common.checkpointing.request(),
+            typed,
+            ..SessionRequest::new(request, command)
+        },
+        &host,
+    )?;
+    ask_for_cwd(&mut resolved, &host, common)?;
+    resolved.answered_by(who_answers(common, &resolved, &host)?);
+    let session = resolved.plan()?;
     announce(&session, &host, strategy, common);
     if session.strategy == ExecStrategy::Direct {
         return Err(session::replace(session).into());
@@ -153,27 +162,17 @@ fn hide_secrets(common: &CommonArgs, command: &[OsString]) -> Result<(), Failure
 }
 
 /// Approver of requests while the command runs, if it may ask.
-fn who_answers(common: &CommonArgs, request: &RunRequest, host: &Host) -> Result<Asking, Failure> {
+fn who_answers(common: &CommonArgs, resolved: &ResolvedRequest<'_>, host: &Host) -> Result<Asking, Failure> {
     let args = &common.asking;
-    let (wanted, accept_weaker) = (args.capability_elevation.then_some(true), args.accept_weaker);
-    let Some(flag) = args.given() else {
-        // A profile may turn asking on.
-        return Ok(Asking {
-            wanted: None,
-            backend: approver::available_approver(),
-            accept_weaker,
-            urls: opener(args),
-            ..Asking::default()
-        });
-    };
-    let (policy, profile) = session::resolve(request, host)?;
-    if wanted.or(profile.security.capability_elevation) != Some(true) && !args.open_url {
+    let wanted = args.capability_elevation.then_some(true);
+    let asks = wanted.or(resolved.profile().security.capability_elevation) == Some(true) || args.open_url;
+    if let Some(flag) = args.given().filter(|_| !asks) {
         return Err(Failure::usage(format!("{flag} has no effect without --ask")).hint("add --ask"));
     }
     Ok(Asking {
         wanted,
-        backend: approver::backend(args, host, &policy)?,
-        accept_weaker,
+        backend: approver::backend(args, host, resolved.policy())?,
+        accept_weaker: args.accept_weaker,
         own: approver::files(args)?,
         urls: opener(args),
         off_terminal: false,
@@ -185,7 +184,7 @@ fn opener(args: &AskArgs) -> Option<Arc<dyn UrlOpener>> {
     args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>)
 }
 
-/// Refuses flags that need a supervisor where there is none.
+/// Refuses flags that need a supervisor where there is none. Only `nono wrap` has no flags about diagnostics.
 fn refuse_what_needs_a_parent(
     common: &CommonArgs,
     diagnostics: Option<&DiagnosticArgs>,
@@ -203,14 +202,13 @@ fn refuse_what_needs_a_parent(
         {
             return Err(Failure::usage(format!(
                 "{flag} needs a supervisor outside the sandbox, and --monitor confines it too"
-            )));
+            ))
+            .hint(format!("leave --monitor or {flag} out")));
         }
     }
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
     }
-    let why =
-        if nested { "inside a nono sandbox the command runs directly" } else { "wrap runs without one" };
     let flags = [
         ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
@@ -219,25 +217,31 @@ fn refuse_what_needs_a_parent(
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
     ];
     let first = flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
-    match first.or(common.asking.needs_supervisor()).or(common.auditing.given()).or(common.filter_flag()) {
-        Some(flag) => Err(Failure::usage(format!("{flag} needs a supervisor, and {why}"))),
-        None => Ok(()),
-    }
+    let given = first.or(common.asking.needs_supervisor()).or(common.auditing.given());
+    let Some(flag) = given.or(common.filter_flag()) else { return Ok(()) };
+    let (why, hint) = if nested {
+        let hint = format!("leave {flag} out, or give it to the outer nono");
+        ("inside a nono sandbox the command runs directly", hint)
+    } else if diagnostics.is_none() {
+        ("`nono wrap` has none", format!("use `nono run`, or leave {flag} out"))
+    } else {
+        ("--exec starts none", format!("leave --exec or {flag} out"))
+    };
+    Err(Failure::usage(format!("{flag} needs a supervisor, and {why}")).hint(hint))
 }
 
 /// Asks about the working directory on a terminal, unless something else grants it.
-fn ask_for_cwd(request: &mut RunRequest, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
-    // Checked first, since resolving costs a millisecond.
-    if request.allow_cwd || common.silent || !message::can_ask() {
+fn ask_for_cwd(resolved: &mut ResolvedRequest<'_>, host: &Host, common: &CommonArgs) -> Result<(), Failure> {
+    if common.silent || !message::can_ask() {
         return Ok(());
     }
-    let (policy, _) = session::resolve(request, host)?;
     let cwd = host.context.cwd.canonicalize().unwrap_or_else(|_| host.context.cwd.clone());
-    if policy.grants.iter().any(|grant| nono::is_within(&cwd, &grant.resolved)) {
+    if resolved.policy().grants.iter().any(|grant| nono::is_within(&cwd, &grant.resolved)) {
         return Ok(());
     }
-    let question = format!("Let it read and write the working directory {}?", nono::diagnostic::shown(&cwd));
-    request.allow_cwd = message::confirm(&question);
+    if message::confirm(&format!("Let it read and write the working directory {}?", shown(&cwd))) {
+        resolved.allow_cwd()?;
+    }
     Ok(())
 }
 
@@ -252,7 +256,7 @@ pub(super) fn announce(session: &Session, host: &Host, asked: ExecStrategy, comm
     }
     if let Namespaces::Missing { reason } = &session.support.namespaces {
         message::line(&format!(
-            "weaker protection here: {reason}; `nono setup --check-only` lists what that changes"
+            "weaker protection: {reason}; `nono setup --check-only` lists what that changes"
         ));
     }
     if let Some(MemoryMethod::Polled(_)) = session.memory_method() {
@@ -294,7 +298,7 @@ fn recorded(report: &SessionReport) -> Vec<String> {
     if let Some(why) = report.network.as_ref().and_then(|network| network.lost.as_ref()) {
         let why = escape(why);
         lines.push(format!(
-            "warning: the network filter ended before the command: {why}; nothing was reached after that"
+            "warning: the network filter ended before the command: {why}; the command had no network from then on"
         ));
     }
     let missing = report.network.as_ref().and_then(NetworkReport::missing);

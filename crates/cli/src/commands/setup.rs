@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nono::session::{self, SessionFolder, check};
-use nono::{Canary, ExecStrategy, Held, Namespaces, Sandbox, SandboxSupport, guarantees};
+use nono::{Canary, ExecStrategy, GuaranteeState, Namespaces, Sandbox, SandboxSupport, guarantees};
 use serde_json::{Value, json};
 
 use crate::args::SetupArgs;
@@ -27,7 +27,7 @@ pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
     let host = host(None)?;
     let support = Sandbox::support();
     let canary = if host.nested {
-        Err("already inside a nono sandbox".to_owned())
+        Err(Failure::new("already inside a nono sandbox"))
     } else {
         try_canary(&support, &host)
     };
@@ -46,9 +46,9 @@ pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
     Ok(u8::from(!held))
 }
 
-fn try_canary(support: &SandboxSupport, host: &session::Host) -> Result<Canary, String> {
-    let folder = SessionFolder::create(&host.session_base).map_err(|error| words(&error))?;
-    check::try_canary(support, &folder).map_err(|error| error.to_string())
+fn try_canary(support: &SandboxSupport, host: &session::Host) -> Result<Canary, Failure> {
+    let folder = SessionFolder::create(&host.session_base).map_err(|error| Failure::new(words(&error)))?;
+    check::try_canary(support, &folder).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// Creates nono's folders and records a canary that held. Returns lines that name the folders.
@@ -71,7 +71,7 @@ fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result
     Ok(lines.join("\n"))
 }
 
-fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String {
+fn as_text(support: &SandboxSupport, canary: &Result<Canary, Failure>) -> String {
     let mut lines = vec![format!("kernel: {}", support.kernel)];
     match &support.landlock {
         Ok(abi) => {
@@ -104,7 +104,9 @@ fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String 
     lines.push(match &support.namespaces {
         Namespaces::Available { user: true } => "namespaces: available, through a user namespace".to_owned(),
         Namespaces::Available { user: false } => "namespaces: available, as root".to_owned(),
-        Namespaces::Missing { reason } => format!("namespaces: missing, {reason}"),
+        none @ (Namespaces::Missing { .. } | Namespaces::Nested) => {
+            format!("namespaces: missing, {}", none.missing().unwrap_or_default())
+        }
     });
     lines.push(match support.ptrace_scope {
         Some(scope) => format!("ptrace scope: {scope}"),
@@ -129,17 +131,17 @@ fn as_text(support: &SandboxSupport, canary: &Result<Canary, String>) -> String 
     lines.join("\n")
 }
 
-fn held_words(held: Held) -> (&'static str, &'static str) {
+fn held_words(held: GuaranteeState) -> (&'static str, &'static str) {
     match held {
-        Held::By(how) => ("closed ", how),
-        Held::Open(what) => ("OPEN   ", what),
-        Held::Refused(how) => ("refused", how),
+        GuaranteeState::By(how) => ("closed ", how),
+        GuaranteeState::Open(what) => ("OPEN   ", what),
+        GuaranteeState::Refused(how) => ("refused", how),
     }
 }
 
-fn canary_words(canary: &Result<Canary, String>) -> String {
+fn canary_words(canary: &Result<Canary, Failure>) -> String {
     match canary {
-        Err(error) => format!("not tried: {error}"),
+        Err(error) => format!("not tried: {}", error.sentence()),
         Ok(canary) if canary.held() => {
             "a sandboxed child tried to read and to write outside, and could do neither".to_owned()
         }
@@ -155,7 +157,7 @@ fn canary_words(canary: &Result<Canary, String>) -> String {
     }
 }
 
-fn as_json(support: &SandboxSupport, canary: &Result<Canary, String>) -> Value {
+fn as_json(support: &SandboxSupport, canary: &Result<Canary, Failure>) -> Value {
     let table = |strategy| -> Vec<Value> {
         guarantees()
             .iter()

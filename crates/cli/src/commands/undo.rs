@@ -26,7 +26,7 @@ struct Both {
 
 /// Paths to undo, and how.
 struct Wanted<'a> {
-    /// As they were typed.
+    /// Arguments as typed.
     typed: &'a [OsString],
     /// Absolute.
     paths: Vec<PathBuf>,
@@ -139,7 +139,8 @@ impl Both {
         }
         // A path that does not exist is a mistake, not something that was undone.
         if let Some(path) = wanted.paths.iter().find(|path| path.symlink_metadata().is_err()) {
-            return Err(RollbackError::NoSuchPath { path: path.clone() }.into());
+            return Err(Failure::new(format!("no path {} to undo", shown(path)))
+                .hint("`nono status` shows what can be undone here"));
         }
         Err(self.nothing_left(RollbackError::AllUndone { dir: self.dir.clone() }.into()))
     }

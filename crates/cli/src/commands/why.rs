@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use nono::diagnostic::{quote_all, shown, words};
+use nono::session;
 use nono::{
-    AccessMode, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason, PolicyData, QueryResult,
-    ResolvedPolicy, SandboxState, TypedLink, query_network, query_path_on,
+    AccessMode, CapabilitySource, DeniedReason, HostFacts, HostGrant, NetworkQuery, NetworkReason,
+    PolicyData, QueryResult, ResolvedPolicy, SandboxState, TypedLink, query_network, query_path_on,
 };
 use serde_json::{Value, json};
 
-use super::project_profile::{self, Asks};
+use super::project_profile::{self, ProfileQuestion};
 use super::{links, why_rules};
 use crate::args::{Operation, WhyArgs, here};
-use crate::failure::{Failure, words as words_of};
+use crate::failure::Failure;
 use crate::host::{cap_file, host};
 use crate::message;
 
@@ -48,7 +49,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
     }
     if !doubtful.is_empty() {
         json["asked_links"] =
-            doubtful.iter().flat_map(|typed| &typed.way.departures).map(|one| json!(one)).collect();
+            doubtful.iter().flat_map(|typed| &typed.way.escaping_links).map(|one| json!(one)).collect();
     }
     if args.json {
         message::answer_json(&json)?;
@@ -95,11 +96,10 @@ fn operation(op: Operation) -> AccessMode {
 /// Policy of the sandbox this process is in.
 pub(super) fn own_policy() -> Result<ResolvedPolicy, Failure> {
     let file = cap_file().ok_or_else(|| {
-        Failure::new("--self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)")
+        Failure::new("--self works only inside a nono sandbox (NONO_CAP_FILE names no file)")
             .hint("leave --self out to ask about a policy given by flags")
     })?;
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure::new(format!("{}: {}", shown(&file), words_of(&error))))?;
+    let text = std::fs::read_to_string(&file).map_err(|error| Failure::cannot("read", &file, &error))?;
     let state = SandboxState::from_json(&text)
         .map_err(|error| Failure::new(format!("{} does not describe a sandbox: {error}", shown(&file))))?;
     state.policy.ok_or_else(|| Failure::new(format!("{} does not describe a policy", shown(&file))))
@@ -111,11 +111,13 @@ fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>, Vec<
     let host = host(args.policy.workdir.as_deref())?;
     let mut request = args.policy.request(&here()?)?;
     if !args.policy.no_project_profile {
-        project_profile::apply(&mut request, &host, Asks::No)?;
+        project_profile::apply(&mut request, &host, ProfileQuestion::No)?;
     }
     let unused = request.projects.iter().find(|project| !project.agreed).map(|project| project.file.clone());
-    let doubtful = links::suppose(&mut request, &host, args.policy.workdir.as_deref())?;
-    Ok((nono::session::resolve(&request, &host)?.0, unused, doubtful))
+    let profile = session::profile(&request, &host)?;
+    let doubtful = links::suppose(&mut request, &profile, &host, args.policy.workdir.as_deref())?;
+    let policy = session::resolve(&request, &profile, &host)?;
+    Ok((policy, unused, doubtful))
 }
 
 fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> String {
@@ -138,6 +140,7 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
                 None if is_open_to_grants(reason) => {
                     "to open it: grant only the parts that are needed; no flag opens all of it".to_owned()
                 }
+                None if is_denied_by_flag(reason) => "to open it: leave --deny out".to_owned(),
                 None => "to open it: no flag opens this".to_owned(),
             });
         }
@@ -148,6 +151,10 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
 /// Whether a grant could open it: not closed by name.
 fn is_open_to_grants(reason: &DeniedReason) -> bool {
     matches!(reason, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. })
+}
+
+fn is_denied_by_flag(reason: &DeniedReason) -> bool {
+    matches!(reason, DeniedReason::DenyRule { source: CapabilitySource::User })
 }
 
 fn is_missing(path: &std::path::Path) -> bool {
@@ -220,7 +227,7 @@ fn host_reason(result: &NetworkQuery) -> String {
         NetworkReason::HostPortNotAllowed => "the host is open, but not on this port".to_owned(),
         NetworkReason::AddressDenied => {
             let class = result.class.map_or("closed", nono::AddressClass::word);
-            format!("it leads to a {class} address, which only a rule that names it opens")
+            format!("it resolves to a {class} address, which needs a rule of its own")
         }
         NetworkReason::NotAHost => "this is neither a host name nor an address".to_owned(),
     }

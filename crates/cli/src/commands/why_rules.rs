@@ -35,7 +35,7 @@ pub(super) fn explain(
     let file = approver::policy_file(file, host, policy)?;
     let QueryResult::Denied { reason, .. } = asked.result else { return Ok(None) };
     if is_final(reason) {
-        let text = "asked: no one; this is closed and no answer can open it";
+        let text = "with --ask: no answer can open it, since it is closed by name";
         return Ok(Some((text.to_owned(), json!({"asked": false}))));
     }
     let ruling = file.explain(&here()?.join(asked.path), asked.op);
@@ -59,21 +59,21 @@ fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {
     let mut lines = Vec::new();
     for rule in &ruling.expired {
         let when = escape(rule.expires().unwrap_or_default());
-        lines.push(format!("asked: {} is skipped, since it expired at {when}", name(file, rule)));
+        lines.push(format!("with --ask: {} is skipped, since it expired at {when}", name(file, rule)));
     }
     for rule in &ruling.depends {
         let program = escape(rule.program().unwrap_or_default());
-        lines.push(format!("asked by {program}: {}, by {}", rule.action, reasoned(file, rule)));
+        lines.push(format!("with --ask, for {program}: {}, by {}", rule.action, reasoned(file, rule)));
     }
     lines.push(match ruling.rule {
-        Some(rule) => format!("asked: {}, by {}", ruling.action, reasoned(file, rule)),
-        None => format!("asked: no rule of {} matches, so the next approver is asked", shown(file.path())),
+        Some(rule) => format!("with --ask: {}, by {}", ruling.action, reasoned(file, rule)),
+        None => {
+            format!("with --ask: no rule of {} matches, so the next approver is asked", shown(file.path()))
+        }
     });
-    lines.extend(
-        ruling
-            .narrowed_by
-            .map(|rule| format!("note: not the whole directory, because of {} in it", name(file, rule))),
-    );
+    lines.extend(ruling.narrowed_by.map(|rule| {
+        format!("note: this does not cover the whole directory, because of {}", name(file, rule))
+    }));
     lines.join("\n")
 }
 

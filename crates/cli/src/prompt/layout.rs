@@ -125,7 +125,8 @@ impl Page {
             keys.push("v never".to_owned());
         }
         keys.push("? details".to_owned());
-        let question = if choices.allow { "Allow? [y/N]" } else { "Too long for this window to allow. [N]" };
+        let question =
+            if choices.allow { "Allow? [y/N]" } else { "This window is too small to allow it. [N]" };
         // A key and its name stay on one line.
         let room = self.canvas.width.saturating_sub(text::columns(PREFIX) + 1);
         let (mut lines, mut line) = (Vec::new(), vec![Span::new(question, Style::Title)]);

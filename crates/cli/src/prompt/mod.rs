@@ -31,13 +31,13 @@ use layout::{Choices, Page};
 /// Interval of checks whether the request was withdrawn.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time that a prompt is shown before a key counts: long enough to stop typing a key that was meant for something else.
-const STANDS: Duration = Duration::from_millis(700);
+const KEY_DELAY: Duration = Duration::from_millis(700);
 /// The same, for a prompt that follows one that was withdrawn.
 const STANDS_INSTEAD: Duration = Duration::from_millis(1500);
 /// Time after a withdrawn prompt in which the user may still mean that one.
 const RECENT: Duration = Duration::from_secs(10);
 /// Time that the notice of a withdrawn request stays on the screen.
-const FAREWELL: Duration = Duration::from_millis(700);
+const WITHDRAWN_NOTICE: Duration = Duration::from_millis(700);
 /// Pause in typing that is required before a key counts: a user who types does not read.
 const QUIET: Duration = Duration::from_millis(400);
 
@@ -201,7 +201,7 @@ impl Dialogue<'_> {
         let (_, columns) = self.lease.size();
         let line = self.page(columns).said(&[Span::plain("withdrawn: the program ended")]);
         self.lease.show(&format!("\r\n{}\r\n", line.join("\r\n")))?;
-        let end = Instant::now() + if stays { FAREWELL } else { Duration::ZERO };
+        let end = Instant::now() + if stays { WITHDRAWN_NOTICE } else { Duration::ZERO };
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero()
@@ -217,7 +217,7 @@ impl Dialogue<'_> {
     /// Drops keys until the prompt has been shown long enough and the user has stopped typing. `None`: keys count now.
     fn stand(&self) -> Option<Moment> {
         let disturbances = self.lease.disturbances();
-        let mut until = Instant::now() + if self.comes_instead() { STANDS_INSTEAD } else { STANDS };
+        let mut until = Instant::now() + if self.comes_instead() { STANDS_INSTEAD } else { KEY_DELAY };
         if let Some(last_key) = self.lease.last_key {
             until = until.max(last_key + QUIET);
         }

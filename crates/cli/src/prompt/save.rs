@@ -180,10 +180,7 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let dir = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir)?;
-    let mut name = std::ffi::OsString::from(".");
-    name.push(file.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    let temporary = dir.join(name);
+    let temporary = nono::temporary_beside(&file, ".tmp-")?;
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

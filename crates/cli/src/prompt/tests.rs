@@ -261,7 +261,7 @@ fn what_does_not_fit_on_the_screen_cannot_be_allowed() {
     let path = format!("/{}", "x/".repeat(1500));
     let wanted = question(&path, AccessMode::Read, Object::File);
     let answer = ask(&PLAIN, &wanted, |person, _, _end| {
-        person.wait_for("Too long for this window to allow.");
+        person.wait_for("This window is too small to allow it.");
         person.wait_for(PROMPT);
         person.press("v");
     });

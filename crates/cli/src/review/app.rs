@@ -7,7 +7,7 @@ use std::path::Path;
 use nono::rollback::{ChangeSet, Done, RestoreChoice, RollbackError, SnapshotInfo};
 use nono::snapshot::SnapshotId;
 
-use super::labels::{self, Said};
+use super::labels::{self, LabelLine};
 use super::marks::{MarkedItems, item_paths};
 use super::source::ReviewSource;
 use super::tree::{ChangeTree, Row};
@@ -69,12 +69,12 @@ pub(super) enum Mode {
     Planning(RestoreChoice),
     Plan {
         choice: RestoreChoice,
-        said: Vec<Said>,
+        said: Vec<LabelLine>,
         top: usize,
     },
     Restoring(RestoreChoice),
     Done {
-        said: Vec<Said>,
+        said: Vec<LabelLine>,
         top: usize,
     },
     Timeline {
@@ -90,7 +90,7 @@ pub(super) enum Mode {
 
 /// Result of a step of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Worked {
+pub(super) enum StepResult {
     Nothing,
     /// The screen has to be drawn again.
     Changed,
@@ -190,17 +190,17 @@ impl App {
     }
 
     /// Does one small step of slow work; called while no key is waiting.
-    pub(super) fn work(&mut self) -> Worked {
+    pub(super) fn work(&mut self) -> StepResult {
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Planning(choice) => return self.make_plan(choice),
             Mode::Restoring(choice) => return self.restore(&choice),
             mode => self.mode = mode,
         }
         if self.take_tints() || self.load_view() || self.look_at_one_content() {
-            return Worked::Changed;
+            return StepResult::Changed;
         }
         self.ask_for_tints();
-        Worked::Nothing
+        StepResult::Nothing
     }
 
     fn take_tints(&mut self) -> bool {
@@ -263,7 +263,7 @@ impl App {
         }
     }
 
-    fn make_plan(&mut self, choice: RestoreChoice) -> Worked {
+    fn make_plan(&mut self, choice: RestoreChoice) -> StepResult {
         // The coverage is only additional information.
         let coverage = self.source.coverage(&choice.snapshot).ok();
         match self.source.plan(&choice) {
@@ -273,10 +273,10 @@ impl App {
                 self.mode = Mode::Plan { choice, said, top: 0 };
             }
         }
-        Worked::Asked
+        StepResult::Asked
     }
 
-    fn restore(&mut self, choice: &RestoreChoice) -> Worked {
+    fn restore(&mut self, choice: &RestoreChoice) -> StepResult {
         match undisturbed(|| self.source.restore(choice)) {
             Err(error) => self.fail(&error),
             Ok(done) => {
@@ -287,7 +287,7 @@ impl App {
                 self.mode = Mode::Done { said, top: 0 };
             }
         }
-        Worked::Asked
+        StepResult::Asked
     }
 
     fn note_restored(&mut self, choice: &RestoreChoice, done: &Done) {

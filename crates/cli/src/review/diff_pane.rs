@@ -10,7 +10,7 @@ use nono::rollback::LineKind;
 use super::app::{App, Focus};
 use super::draw::{check_box, put};
 use super::marks::{Marked, MarkedItems};
-use super::tree::What;
+use super::tree::RowContent;
 use super::view::{Text, View, ViewLine};
 use super::{labels, text};
 use crate::syntax::{Tint, Tints};
@@ -54,9 +54,9 @@ fn draw_no_file(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let Some(row) = app.row() else { return };
     let mut lines = vec![row.label.clone()];
     match &row.what {
-        What::Later => lines.push("files that other programs run later, without asking".to_owned()),
-        What::Dir { .. } => lines.push(format!("{} in here", labels::counts(&row.counts))),
-        What::Item(_) => lines = vec!["...".to_owned()],
+        RowContent::Later => lines.push("files that other programs run later, without asking".to_owned()),
+        RowContent::Dir { .. } => lines.push(format!("{} in here", labels::counts(&row.counts))),
+        RowContent::Item(_) => lines = vec!["...".to_owned()],
     }
     for (y, line) in (area.top()..area.bottom()).zip(&lines) {
         put(frame, Rect { y, height: 1, ..area }, &Line::raw(line));

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::app::{App, Focus, Mode, Purpose};
 use super::marks::Marked;
-use super::tree::{Row, What};
+use super::tree::{Row, RowContent};
 use super::{diff_pane, labels, popup, text};
 use crate::paint;
 
@@ -148,9 +148,9 @@ fn tree_line(app: &App, row: &Row, check: Span<'static>, width: usize) -> Line<'
     let room = width.saturating_sub(used);
     let counts = if text::columns(&row.label) + counts.len() <= room { counts } else { String::new() };
     let style = match row.what {
-        What::Later => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-        What::Dir { .. } => Style::new().fg(Color::Blue),
-        What::Item(_) => Style::new(),
+        RowContent::Later => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+        RowContent::Dir { .. } => Style::new().fg(Color::Blue),
+        RowContent::Item(_) => Style::new(),
     };
     spans.push(Span::styled(text::keep_end(&row.label, room - counts.len()), style));
     spans.push(Span::styled(counts, Style::new().fg(Color::DarkGray)));

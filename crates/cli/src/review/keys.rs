@@ -4,7 +4,7 @@ use nono::snapshot::SnapshotId;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::app::{App, Focus, Mode, Purpose};
-use super::tree::What;
+use super::tree::RowContent;
 
 /// Columns that the diff moves sideways at a time.
 const SIDEWAYS: usize = 8;
@@ -167,7 +167,7 @@ impl App {
         let Some(row) = self.tree.seen(self.list.at) else { return };
         let dir = match &row.what {
             // With a filter only the visible part of a directory is marked.
-            What::Dir { path, .. } if !self.tree.is_filtered() => Some(path.as_path()),
+            RowContent::Dir { path, .. } if !self.tree.is_filtered() => Some(path.as_path()),
             _ => None,
         };
         self.marks.toggle(&items, dir);

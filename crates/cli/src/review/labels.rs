@@ -11,30 +11,30 @@ use crate::message;
 
 /// Line of a plan or of an outcome.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) weight: Weight,
+pub(super) struct LabelLine {
+    pub(super) weight: LineWeight,
     pub(super) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum LineWeight {
     Title,
     Plain,
     /// Something is kept, or was not done.
     Warning,
 }
 
-impl Said {
-    fn title(text: impl Into<String>) -> Said {
-        Said { weight: Weight::Title, text: text.into() }
+impl LabelLine {
+    fn title(text: impl Into<String>) -> LabelLine {
+        LabelLine { weight: LineWeight::Title, text: text.into() }
     }
 
-    fn plain(text: impl Into<String>) -> Said {
-        Said { weight: Weight::Plain, text: text.into() }
+    fn plain(text: impl Into<String>) -> LabelLine {
+        LabelLine { weight: LineWeight::Plain, text: text.into() }
     }
 
-    fn warning(text: impl Into<String>) -> Said {
-        Said { weight: Weight::Warning, text: text.into() }
+    fn warning(text: impl Into<String>) -> LabelLine {
+        LabelLine { weight: LineWeight::Warning, text: text.into() }
     }
 }
 
@@ -87,91 +87,95 @@ pub(super) fn plan(
     plan: &Plan,
     choice: &RestoreChoice,
     coverage: Option<&Coverage>,
-) -> Vec<Said> {
+) -> Vec<LabelLine> {
     let name = |path: &Path| text::name(&set.shown(path));
     let hunks: BTreeMap<&Path, usize> =
         choice.hunks.iter().map(|(item, hunks)| (item.path.as_path(), hunks.len())).collect();
     let change = |change: Change| {
         let part = hunks.get(change.path.as_path()).map(|count| format!(" ({})", several(*count, "hunk")));
-        Said::plain(format!("{} {}{}", deed(&change), name(&change.path), part.unwrap_or_default()))
+        LabelLine::plain(format!("{} {}{}", deed(&change), name(&change.path), part.unwrap_or_default()))
     };
-    let mut said = vec![Said::title(format!("Restore to {}", point(&set.from)))];
+    let mut said = vec![LabelLine::title(format!("Restore to {}", point(&set.from)))];
     if plan.changes.is_empty() && plan.merges.is_empty() {
-        said.push(Said::plain("nothing to do: everything marked is as it was, or is kept"));
+        said.push(LabelLine::plain("nothing to do: everything marked is as it was, or is kept"));
     }
     if plan.cannot_tell_conflicts {
-        said.push(Said::warning(
-            "the session has no final snapshot: later changes cannot be told from the command's",
+        said.push(LabelLine::warning(
+            "the session has no final snapshot, so nono cannot tell your later changes from the command's",
         ));
     }
     said.extend(plan.changes.iter().map(change));
     if plan.may_be_others && !plan.changes.is_empty() {
-        said.push(Said::plain(message::MAY_BE_YOURS));
+        said.push(LabelLine::plain(message::MAY_BE_YOURS));
     }
     said.extend(plan.merges.iter().map(|merge| {
         let how = if merge.clean { "merge      " } else { "with conflict markers:" };
-        Said::plain(format!("{how} {}", name(&merge.path)))
+        LabelLine::plain(format!("{how} {}", name(&merge.path)))
     }));
     if !plan.kept.is_empty() {
-        said.push(Said::title(format!("Kept: {}", several(plan.kept.len(), "path"))));
+        said.push(LabelLine::title(format!("Kept: {}", several(plan.kept.len(), "path"))));
         said.extend(
-            plan.kept.iter().map(|kept| Said::warning(format!("{}: {}", name(&kept.path), kept.why))),
+            plan.kept.iter().map(|kept| LabelLine::warning(format!("{}: {}", name(&kept.path), kept.why))),
         );
     }
     said.extend(lost(&plan.lost));
-    said.extend(plan.notes.iter().map(|note| Said::warning(nono::diagnostic::escape(note))));
+    said.extend(plan.notes.iter().map(|note| LabelLine::warning(nono::diagnostic::escape(note))));
     said.extend(coverage.into_iter().flat_map(not_covered));
     said
 }
 
 /// Lines about what the snapshot does not cover, so that no restore touches it.
-fn not_covered(coverage: &Coverage) -> Vec<Said> {
+fn not_covered(coverage: &Coverage) -> Vec<LabelLine> {
     if coverage.left_out.is_empty() {
         return Vec::new();
     }
-    let mut said = vec![Said::title("Not covered, so never touched")];
+    let mut said = vec![LabelLine::title("Not covered, so never touched")];
     for left in &coverage.left_out {
         let total = usize::try_from(left.entries).unwrap_or(usize::MAX);
         let shown = left.examples.iter().map(|example| {
-            Said::plain(nono::diagnostic::escape(&format!("{}: {}", example.path.display(), example.reason)))
+            LabelLine::plain(nono::diagnostic::escape(&format!(
+                "{}: {}",
+                example.path.display(),
+                example.reason
+            )))
         });
         said.extend(shown);
         let more = total.saturating_sub(left.examples.len());
         if more > 0 {
-            said.push(Said::plain(format!("... and {more} more")));
+            said.push(LabelLine::plain(format!("... and {more} more")));
         }
     }
     said
 }
 
 /// Lines about what no restore brings back.
-fn lost(lost: &[Lost]) -> impl Iterator<Item = Said> + '_ {
-    lost.iter().map(|lost| Said::warning(nono::diagnostic::escape(&lost.to_string())))
+fn lost(lost: &[Lost]) -> impl Iterator<Item = LabelLine> + '_ {
+    lost.iter().map(|lost| LabelLine::warning(nono::diagnostic::escape(&lost.to_string())))
 }
 
-pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Said> {
+pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<LabelLine> {
     let name = |path| text::name(&set.shown(path));
     let count = done.changes.len() + done.merged.len();
-    let mut said = vec![Said::title(match count {
+    let mut said = vec![LabelLine::title(match count {
         0 => "Nothing was restored".to_owned(),
         count => format!("Restored {}", several(count, "path")),
     })];
     said.extend(done.failed.iter().map(|(path, why)| {
-        Said::warning(format!("failed: {}: {}", name(path), nono::diagnostic::escape(why)))
+        LabelLine::warning(format!("failed: {}: {}", name(path), nono::diagnostic::escape(why)))
     }));
     said.extend(
-        done.kept.iter().map(|kept| Said::warning(format!("kept: {}: {}", name(&kept.path), kept.why))),
+        done.kept.iter().map(|kept| LabelLine::warning(format!("kept: {}: {}", name(&kept.path), kept.why))),
     );
     said.extend(lost(&done.lost));
     if done.interrupted {
-        said.push(Said::warning("interrupted: `nono rollback recover` completes it"));
+        said.push(LabelLine::warning("interrupted: `nono rollback recover` completes it"));
     }
     if !done.kept.is_empty() {
-        said.push(Said::plain("`nono rollback restore --force` or `--merge` restores these too"));
+        said.push(LabelLine::plain("`nono rollback restore --force` or `--merge` restores these too"));
     }
-    said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(Said::warning));
+    said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(LabelLine::warning));
     if let Some(undo) = &done.undo {
-        said.push(Said::plain(undo_hint(undo)));
+        said.push(LabelLine::plain(undo_hint(undo)));
     }
     said
 }
@@ -189,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(said: &[Said]) -> Vec<&str> {
+    fn texts(said: &[LabelLine]) -> Vec<&str> {
         said.iter().map(|said| said.text.as_str()).collect()
     }
 
@@ -222,14 +226,14 @@ mod tests {
             "change back f\\u{1b}",
             "remove      f\\u{1b}",
             "Kept: 1 path",
-            "mine: changed by others since",
+            "mine: changed later",
             "a note",
             "Not covered, so never touched",
             "/r/target: build output",
             "... and 2 more",
         ];
         assert_eq!(texts(&said), expected);
-        assert_eq!(said[5].weight, Weight::Warning);
+        assert_eq!(said[5].weight, LineWeight::Warning);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use nono::interrupt::Interrupts;
 use nono::rollback::{ChangeSet, Done, LineKind, RestoreChoice};
 
-use super::labels::{Said, Weight};
+use super::labels::{LabelLine, LineWeight};
 use super::marks::MarkedItems;
 use super::source::ReviewSource;
 use super::view::{View, ViewLine};
@@ -88,9 +88,9 @@ fn confirm(
 }
 
 /// Prints a plan with long lists cut, but all warnings.
-fn say_shortly(said: &[Said]) {
+fn say_shortly(said: &[LabelLine]) {
     for part in said.chunk_by(|a, b| a.weight == b.weight) {
-        let shown = if part[0].weight == Weight::Plain { LONG.min(part.len()) } else { part.len() };
+        let shown = if part[0].weight == LineWeight::Plain { LONG.min(part.len()) } else { part.len() };
         part[..shown].iter().for_each(|said| message::line(&said.text));
         if shown < part.len() {
             message::line(&format!("... and {} more", part.len() - shown));
@@ -173,7 +173,7 @@ fn choose(set: &ChangeSet) -> Result<MarkedItems, Failure> {
 }
 
 /// Parses `2 5-7`, `2,5-7` or `all` to positions from 0; the error is the wrong word.
-fn numbers(reply: &str, count: usize) -> Result<BTreeSet<usize>, String> {
+fn numbers(reply: &str, count: usize) -> Result<BTreeSet<usize>, &str> {
     let mut chosen = BTreeSet::new();
     for word in reply.split([' ', ',']).filter(|word| !word.is_empty()) {
         if word == "all" {
@@ -183,7 +183,7 @@ fn numbers(reply: &str, count: usize) -> Result<BTreeSet<usize>, String> {
         let (from, to) = word.split_once('-').unwrap_or((word, word));
         match (from.parse::<usize>(), to.parse::<usize>()) {
             (Ok(from), Ok(to)) if 1 <= from && from <= to && to <= count => chosen.extend(from - 1..to),
-            _ => return Err(word.to_owned()),
+            _ => return Err(word),
         }
     }
     Ok(chosen)
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(numbers("all", 2), Ok([0, 1].into()));
         assert_eq!(numbers("", 2), Ok(BTreeSet::new()));
         for wrong in ["0", "4", "2-4", "3-2", "x", "-1", "1-", "99999999999999999999"] {
-            assert_eq!(numbers(wrong, 3), Err(wrong.to_owned()));
+            assert_eq!(numbers(wrong, 3), Err(wrong));
         }
     }
 }

@@ -10,7 +10,7 @@ use nono::rollback::SnapshotInfo;
 use nono::snapshot::SnapshotId;
 
 use super::app::{App, Mode};
-use super::labels::{Said, Weight};
+use super::labels::{LabelLine, LineWeight};
 
 pub(super) const HELP: &[&str] = &[
     "Nothing is restored before a plan was shown and confirmed.",
@@ -88,11 +88,11 @@ fn timeline_row(snapshot: &SnapshotInfo, is_last: bool, is_now: bool) -> String 
     format!("{mark} {id:>4}  {time}  {}", words.join(", "))
 }
 
-fn show_said(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, said: &[Said], top: usize) {
+fn show_said(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, said: &[LabelLine], top: usize) {
     let style = |weight| match weight {
-        Weight::Title => Style::new().add_modifier(Modifier::BOLD),
-        Weight::Plain => Style::new(),
-        Weight::Warning => Style::new().fg(Color::Yellow),
+        LineWeight::Title => Style::new().add_modifier(Modifier::BOLD),
+        LineWeight::Plain => Style::new(),
+        LineWeight::Warning => Style::new().fg(Color::Yellow),
     };
     // Wrapping never makes fewer lines, so no more than the screen's height are needed.
     let seen = said.iter().skip(top).take(usize::from(area.height));

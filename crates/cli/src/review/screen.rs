@@ -14,7 +14,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::crossterm::{cursor, execute};
 
-use super::app::{App, Worked};
+use super::app::{App, StepResult};
 use super::draw;
 use super::watch::SignalWatch;
 
@@ -131,9 +131,9 @@ pub(super) fn show(app: &mut App) -> io::Result<()> {
 fn wait(app: &mut App) -> io::Result<()> {
     while !event::poll(Duration::ZERO)? {
         match app.work() {
-            Worked::Changed => return Ok(()),
-            Worked::Asked => return drop_events(),
-            Worked::Nothing => {
+            StepResult::Changed => return Ok(()),
+            StepResult::Asked => return drop_events(),
+            StepResult::Nothing => {
                 let patience = if app.is_waiting() { LOOK_OFTEN } else { LOOK };
                 if event::poll(patience)? || patience == LOOK {
                     return Ok(());

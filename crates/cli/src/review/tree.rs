@@ -12,7 +12,7 @@ use crate::paint;
 const MANY: usize = 400;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RowContent {
     /// Group of autorun items above the tree; they are in the tree as well.
     Later,
     /// Directory that contains changes, and its own change if there is one.
@@ -25,7 +25,7 @@ pub(super) enum What {
 
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) what: What,
+    pub(super) what: RowContent,
     /// Escaped.
     pub(super) label: String,
     pub(super) depth: usize,
@@ -90,7 +90,7 @@ impl ChangeTree {
         let number = self.seen.get(position).copied();
         let rows = number.map_or(&[][..], |number| &self.rows[number..self.rows[number].end]);
         let dir = match rows.first().map(|row| &row.what) {
-            Some(What::Dir { path, .. }) => Some(path),
+            Some(RowContent::Dir { path, .. }) => Some(path),
             _ => None,
         };
         let moved = self.renamed.iter().filter(move |(_, from)| dir.is_some_and(|dir| from.starts_with(dir)));
@@ -163,7 +163,7 @@ impl ChangeTree {
     fn matches(&self, number: usize, needle: &str) -> bool {
         let row = &self.rows[number];
         let passes = row.item().is_none_or(|item| self.passes(item));
-        passes && row.what != What::Later && row.label.to_lowercase().contains(needle)
+        passes && row.what != RowContent::Later && row.label.to_lowercase().contains(needle)
     }
 
     fn look_again(&mut self) {
@@ -201,14 +201,14 @@ impl Row {
     /// The row's own change.
     pub(super) fn item(&self) -> Option<usize> {
         match self.what {
-            What::Item(item) => Some(item),
-            What::Dir { own, .. } => own,
-            What::Later => None,
+            RowContent::Item(item) => Some(item),
+            RowContent::Dir { own, .. } => own,
+            RowContent::Later => None,
         }
     }
 
     pub(super) fn is_leaf(&self) -> bool {
-        matches!(self.what, What::Item(_))
+        matches!(self.what, RowContent::Item(_))
     }
 }
 
@@ -216,7 +216,7 @@ fn later_rows(set: &ChangeSet) -> Vec<Row> {
     let later = || (0..set.items.len()).filter(|item| set.items[*item].executes_later.is_some());
     let mut rows = Vec::new();
     let leaves = later().enumerate().map(|(below, item)| Row {
-        what: What::Item(item),
+        what: RowContent::Item(item),
         label: text::name(&set.shown(&set.items[item].path)),
         depth: 1,
         end: below + 2,
@@ -228,7 +228,7 @@ fn later_rows(set: &ChangeSet) -> Vec<Row> {
         let mut counts = ChangeCounts::default();
         later().for_each(|item| count(&mut counts, &set.items[item]));
         rows.push(Row {
-            what: What::Later,
+            what: RowContent::Later,
             label: "will execute later".to_owned(),
             depth: 0,
             end: leaves.len() + 1,
@@ -270,7 +270,7 @@ impl Builder<'_> {
             if has_more {
                 self.directory(path, self.set.items[*item].path.clone(), Some(*item));
             } else {
-                self.row(path, What::Item(*item));
+                self.row(path, RowContent::Item(*item));
             }
             self.count(*item);
         }
@@ -297,13 +297,13 @@ impl Builder<'_> {
 
     fn directory(&mut self, dir: &Path, path: PathBuf, own: Option<usize>) {
         let row = self.rows.len();
-        self.row(dir, What::Dir { path, own });
+        self.row(dir, RowContent::Dir { path, own });
         self.open.push((dir.to_owned(), row));
     }
 
-    fn row(&mut self, path: &Path, what: What) {
+    fn row(&mut self, path: &Path, what: RowContent) {
         let name = path.file_name().map_or(path, Path::new);
-        let slash = if matches!(what, What::Dir { .. }) { "/" } else { "" };
+        let slash = if matches!(what, RowContent::Dir { .. }) { "/" } else { "" };
         self.rows.push(Row {
             what,
             label: format!("{}{slash}", text::name(name)),

@@ -16,11 +16,11 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use nono_testkit::is_root;
+use nono_testkit::user::AGREEMENT as UID;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
-
-const UID: u32 = 60126;
 
 /// Directories and files of the tree, below the home folder, in the order they are made.
 const DIRS: &[&str] =
@@ -125,11 +125,6 @@ fn own(path: &Path) {
     if is_root() {
         chown(path, Some(UID), Some(UID)).unwrap();
     }
-}
-
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 fn flags(case: &Case, home: &Path) -> Vec<String> {

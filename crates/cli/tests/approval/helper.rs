@@ -66,7 +66,7 @@ fn receive(child: &mut Child) -> Value {
 }
 
 #[test]
-fn it_ends_with_whoever_started_it_even_while_a_question_waits() {
+fn it_ends_with_its_parent_even_while_a_question_waits() {
     let mut server = Server::start("hang");
     let mut child = Command::new(env!("CARGO_BIN_EXE_nono"))
         .arg("__webhook")

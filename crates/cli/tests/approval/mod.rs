@@ -185,7 +185,7 @@ fn a_service_that_stays_busy_or_away_is_given_up() {
 }
 
 #[test]
-fn a_question_nobody_waits_for_is_given_up() {
+fn a_question_that_no_process_waits_for_is_given_up() {
     let mut server = Server::start("hang,allow");
     let webhook = webhook(&server, LONG);
     let gone = Gone::default();

@@ -1,8 +1,8 @@
 //! What each key does.
 
-use super::look::{eventually, read};
-use super::screen::Screen;
 use super::{PROMPT, answer, secret, settings, start, wait_for_question, world};
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 #[test]
 fn yes_opens_it_once_and_anything_else_does_not() {

@@ -1,8 +1,8 @@
 //! A command that tries to answer for the person, or to keep them from seeing what they answer.
 
-use super::look::eventually;
-use super::screen::Screen;
 use super::{secret, start, wait_for_question, world};
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 #[test]
 fn keys_typed_before_a_question_do_not_answer_it() {
@@ -23,7 +23,7 @@ fn keys_typed_before_a_question_do_not_answer_it() {
 }
 
 #[test]
-fn an_answer_to_a_false_question_is_nobodys() {
+fn an_answer_to_a_false_question_approves_nothing() {
     let world = world();
     let path = secret(&world, "secret");
     world.file(

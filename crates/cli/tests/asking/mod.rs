@@ -16,12 +16,10 @@ mod saves;
 mod screens;
 mod switched;
 
-use crate::terminal::look;
-use crate::terminal::screen;
 use crate::world;
 
-use look::read;
-use screen::Screen;
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 use world::World;
 
 const PROMPT: &str = "Allow? [y/N]";

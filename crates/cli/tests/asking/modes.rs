@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::look::eventually;
 use super::raw::Raw;
-use super::screen::Screen;
 use super::{secret, start, wait_for_question, world};
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 /// (what the command writes, what the terminal sends then)
 const MODES: &[(&str, &[u8])] = &[
@@ -94,6 +94,30 @@ fn nothing_that_a_terminal_sends_by_itself_answers() {
         assert_eq!(told(&raw.written()[begun..]), told(&asked_for(modes)), "{modes}");
     }
     assert_eq!(raw.end(), 0, "{}", raw.text());
+}
+
+/// The supervisor may notice the end of one question and the next one at the same time.
+#[test]
+fn what_was_written_before_a_question_is_shown_before_it() {
+    let world = world();
+    for number in 0..3 {
+        world.file(&format!("other/notes/file{number}"), "it says hello\n", 0o644);
+    }
+    let [first, second, third] = [0, 1, 2].map(|number| secret(&world, &format!("file{number}")));
+    let script = format!("cat {first}; printf 'after 0\n'; cat {second}; printf 'after 1\n'; cat {third}\n");
+    world.file("work/asks", &script, 0o755);
+    // Slow in its loop, and only there: the command goes on meanwhile.
+    let slow = ["strace", "-qq", "-o", "trace", "-e", "inject=poll,ppoll:delay_exit=300000"];
+    let mut raw = Raw::start_by(&world, &slow, &[], &["sh", "asks"]);
+    for number in 0..3 {
+        raw.wait_for(&format!("notes/file{number}"));
+        raw.wait_for("? details)");
+        if number > 0 {
+            assert!(raw.text().contains(&format!("after {}\r\n", number - 1)), "{}", raw.text());
+        }
+        raw.press_until("n", "no\r\n");
+    }
+    assert_eq!(raw.end(), 1, "{}", raw.text());
 }
 
 /// The bytes of a format for `printf`.

@@ -1,8 +1,8 @@
 //! Output that the parser of the command's screen does not bear.
 
 use super::raw::Raw;
-use super::screen::Screen;
 use super::{answer, secret, settings, start, world};
+use nono_testkit::screen::Screen;
 
 /// Makes vt100 0.18 panic, on 24 by 80.
 const FATAL: &str = r"\033[24;80H8\357\270\217\033[23;80Hx";
@@ -73,5 +73,5 @@ fn a_flood_of_repetitions_does_not_keep_a_question_away() {
     raw.send(b"y");
     raw.wait_for("yes\r\n");
     raw.end();
-    assert_eq!(super::look::read(&world, "work/got"), "it says hello\n");
+    assert_eq!(nono_testkit::look::read(&world, "work/got"), "it says hello\n");
 }

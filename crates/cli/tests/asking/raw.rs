@@ -26,6 +26,11 @@ pub(crate) struct Raw {
 impl Raw {
     /// `nono run --ask` of a command, on a terminal of 24 by 80.
     pub(crate) fn start(world: &World, flags: &[&str], command: &[&str]) -> Raw {
+        Raw::start_by(world, &[], flags, command)
+    }
+
+    /// The same, with nono started by another program.
+    pub(crate) fn start_by(world: &World, by: &[&str], flags: &[&str], command: &[&str]) -> Raw {
         let master = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
         pty::grantpt(&master).unwrap();
         pty::unlockpt(&master).unwrap();
@@ -35,7 +40,8 @@ impl Raw {
         termios::tcsetwinsize(slave.as_fd(), size).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         let mut setsid = world.command("setsid");
-        setsid.args(["--ctty", "nono", "run", "--ask", "--allow-cwd"]).args(flags).arg("--").args(command);
+        setsid.arg("--ctty").args(by).args(["nono", "run", "--ask", "--allow-cwd"]);
+        setsid.args(flags).arg("--").args(command);
         let child = setsid.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         Raw { master: master.into(), child, seen: vec![], looked: 0 }
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::look::read;
-use super::screen::Screen;
 use super::world::World;
 use super::{PROMPT, answer, secret, start, wait_for_question, world};
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 
 /// Writes a program into the working directory.
 fn program(world: &World, name: &str, text: &str) {
@@ -78,7 +78,7 @@ fn a_session_is_one_answer_for_all_saves_and_a_no_is_remembered() {
     answer(&screen, &path, "n");
     assert_eq!(screen.prompt(), 1);
     let text = screen.text();
-    assert!(text.contains("by python3") && text.contains("(3 times): refused by terminal"), "{text}");
+    assert!(text.contains("by python3") && text.contains("(3 times): denied by you"), "{text}");
     assert_eq!(read(&world, "other/notes/secret"), "saved 4\n");
     assert_eq!(names(&world), ["second", "secret"]);
 }

@@ -1,8 +1,8 @@
 //! Questions over programs that draw the whole screen.
 
-use super::look::eventually;
-use super::screen::Screen;
 use super::{secret, settings, start, wait_for_question, world};
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 /// (command, what shows that it is there, what ends it)
 const FULL: &[(&str, &str, &[&str])] = &[
@@ -54,7 +54,7 @@ fn a_screen_comes_back_as_it_was() {
         );
         end.iter().for_each(|key| screen.key(key));
         assert_eq!(screen.prompt(), 0, "{command}: {}", screen.text());
-        assert_eq!(super::look::read(&world, "work/got"), "it says hello\n");
+        assert_eq!(nono_testkit::look::read(&world, "work/got"), "it says hello\n");
         assert_eq!(settings(&world, &screen), before);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::look::eventually;
 use super::raw::Raw;
-use super::screen::Screen;
 use super::world::World;
 use super::{PROMPT, answer, secret, start, wait_for_question, world};
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 /// Milliseconds after the switch.
 const KEYS: [u64; 7] = [0, 100, 200, 300, 400, 500, 600];

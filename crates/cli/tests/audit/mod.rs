@@ -20,7 +20,5 @@ mod runs;
 mod tamper;
 mod urls;
 
-use crate::terminal::look;
-use crate::terminal::screen;
 use crate::world;
 use crate::world::said;

@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::kit::{Kit, Said};
-use super::look::eventually;
-use super::screen::Screen;
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 /// A session that changed two files; its id.
 fn past() -> (Kit, String) {
@@ -137,6 +137,34 @@ fn what_completes_a_restore_has_a_log_and_what_was_killed_a_beginning() {
     let (events, said) = recorded(&kit, &["rollback", "recover"], 0);
     assert!(said.err.contains("completed an interrupted restore"), "{said:?}");
     assert_eq!((&events[1]["session_id"], &events[1]["snapshot"]), (&session.into(), &"0".into()));
+    assert_eq!(count(&kit), FILES);
+    kit.good();
+}
+
+#[test]
+fn what_completes_a_restore_of_a_project_has_a_log_and_says_everything() {
+    let kit = Kit::new();
+    kit.sh(&format!("git init -q; mkdir many; cd many; seq {FILES} | split -l 1 -a 4 - f")).ok();
+    kit.nono(&["checkpoints", "create"]).ok();
+    kit.sh("rm -r many").ok();
+    let mut child = kit.command(&["checkpoints", "restore", "1", "--yes"]).spawn().unwrap();
+    let journal = || {
+        let projects = fs::read_dir(kit.world.path("state/projects")).unwrap();
+        projects.map(|one| one.unwrap().path().join("restore.journal")).find(|journal| journal.exists())
+    };
+    eventually(|| "a journal".to_owned(), journal);
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    assert!(journal().is_some(), "it was too fast to be cut off");
+    let before = kit.ids();
+    let said = kit.nono(&["checkpoints", "list"]).ok();
+    let id = kit.new_id(&before);
+    let events = kit.events_of(&id, "restore");
+    assert_eq!(events.len(), 1);
+    assert_eq!((&events[0]["session_id"], &events[0]["failed"]), (&"checkpoints".into(), &0.into()));
+    assert!(said.err.contains("completed an interrupted restore of"), "{said:?}");
+    assert!(said.err.contains("brought back 6,00"), "{said:?}");
+    assert!(said.err.contains("undo this with: nono checkpoints undo"), "{said:?}");
     assert_eq!(count(&kit), FILES);
     kit.good();
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use super::kit::{Kit, Said, read_json};
-use super::look::eventually;
+use nono_testkit::look::eventually;
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
@@ -103,7 +103,7 @@ fn a_seal_without_snapshots_and_snapshots_without_a_log() {
 }
 
 #[test]
-fn without_a_supervisor_there_is_nobody_to_record() {
+fn without_a_supervisor_nothing_is_recorded() {
     let kit = Kit::new();
     for flag in [&["--no-audit"][..], &["--audit-integrity"], &["--audit-sign-key", "/nowhere"]] {
         for kind in [&["wrap"][..], &["run", "--monitor"], &["run", "--exec"]] {

@@ -120,7 +120,7 @@ fn one_byte(line: &mut String) {
 }
 
 #[test]
-fn records() {
+fn altered_repeated_and_moved_records_are_found() {
     let past = Past::new();
     // The log of a run without a seal is as well chained as the others.
     for which in [1, 3] {
@@ -150,7 +150,7 @@ fn records() {
 }
 
 #[test]
-fn ends() {
+fn truncated_logs_are_found() {
     let past = Past::new();
     for which in [1, 3] {
         let count = past.kit.lines(&past.ids[which]).len();
@@ -221,7 +221,7 @@ fn the_ledger_and_whole_sessions() {
         let found = past.caught("a session removed", |past| {
             fs::remove_dir_all(past.kit.audit().join(&past.ids[at])).unwrap();
             let said = past.kit.nono(&["audit", "verify", &past.ids[at]]).code(1);
-            assert!(said.out.contains("is in the ledger, and gone"), "{said:?}");
+            assert!(said.out.contains("is in the ledger, but its log is missing"), "{said:?}");
         });
         assert_eq!(found["ledger"]["missing"], serde_json::json!([past.ids[at]]));
     }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::kit::Kit;
-use super::look::eventually;
-use super::screen::Screen;
+use nono_testkit::look::eventually;
+use nono_testkit::screen::Screen;
 
 const ADDRESS: &str = "https://example.org/x?token=abc123secret&page=7";
 

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::kit::{Kit, Said};
-use super::oracle::same;
 use super::project::split;
+use nono_testkit::oracle::same;
 
 /// A project with checkpoints on.
 fn protected() -> Kit {
@@ -80,7 +80,7 @@ fn what_both_changed_is_merged() {
     kit.restore(&["1"]).code(1);
     let said = kit.restore(&["1", "--merge"]).ok();
     assert_eq!(kit.read("lines"), "1\n2\n3\n4\n5\n6\n7\nperson\n9\n", "{said:?}");
-    assert_eq!(said.json()["merged"].as_array().unwrap().len(), 1, "{}", said.out);
+    assert_eq!(said.json()["merges"].as_array().unwrap().len(), 1, "{}", said.out);
     kit.checkpoints(&["undo", "--yes"]).ok();
     assert_eq!(kit.read("lines"), "1\nagent\n3\n4\n5\n6\n7\nperson\n9\n");
     // What does not merge is kept, or has both sides in it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::kit::Kit;
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 /// Nothing that a terminal would obey, and no line that only looks like ours.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! From inside a sandbox: the same history, asked of the supervisor; nothing is restored unless a person agrees.
 
 use super::kit::Kit;
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 #[test]
 fn the_same_history_is_seen() {

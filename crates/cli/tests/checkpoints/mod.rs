@@ -12,7 +12,6 @@ mod repositories;
 mod round;
 mod sweeps;
 
-use crate::oracle;
 use crate::rollback::kit;
 use crate::world::said;
 use crate::world::settled;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kit::{Kit, Said};
-use super::oracle::Oracle;
+use nono_testkit::oracle::Oracle;
 
 impl Kit {
     /// With a tree of many kinds of things that is a project.

@@ -1,8 +1,8 @@
 //! The user's own `.git`: left alone while it is there, brought back whole when it is gone.
 
 use super::kit::Kit;
-use super::oracle::{Oracle, look, same};
 use super::project::split;
+use nono_testkit::oracle::{Oracle, look, same};
 
 fn repository() -> Kit {
     let kit = Kit::project();

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::kit::Kit;
-use super::oracle::same;
 use super::settled::settled;
+use nono_testkit::oracle::same;
 
 #[test]
 fn never_more_than_the_most() {
@@ -127,7 +127,7 @@ fn damage_is_named_and_the_rest_is_served() {
         .collect();
     assert_eq!(lost, [first.as_str()], "{found}");
     let text = kit.checkpoints(&["verify"]).code(1);
-    assert!(text.out.contains("NOT good") && text.out.contains("lost: "), "{}", text.out);
+    assert!(text.out.contains("BAD (") && text.out.contains("lost: "), "{}", text.out);
     // The other one is whole.
     let before = kit.look();
     kit.bare("rm second Makefile");

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use snapbox::str;
 
-use super::process::Running;
 use super::world::World;
+use nono_testkit::process::Running;
 
 /// An agent that does what its last argument says.
 fn with_agent(name: &str) -> World {
@@ -58,11 +58,11 @@ $ nono claude --yes -c 'echo at work' 2>&1 | grep -v snapshot | sed 's/session [
 [nono]   undo     `nono undo` undoes what it did here; its own state stays
 [nono]   hooks    added to its settings: a checkpoint before a turn changes something
 [nono] the hooks of Claude Code are installed
-[nono] not part of an undo: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more (state of tools; --rollback-all includes it)
+[nono] undo does not change the state of tools: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more
 at work
 [nono] session ID: nothing changed
 $ nono claude -c 'echo again' 2>&1 | grep -v snapshot | sed 's/session [-0-9]*/session ID/'
-[nono] not part of an undo: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more (state of tools; --rollback-all includes it)
+[nono] undo does not change the state of tools: [TMP]/home/.claude, [TMP]/home/.local/share/pnpm/store, [TMP]/home/.local/state/claude and 6 more
 again
 [nono] session ID: nothing changed
 $ nono claude --reset -c true

@@ -49,38 +49,38 @@ $ nono why --approve policy:../home/rules.json --path ~/data/sub/table.csv
 DENIED: read [TMP]/home/data/sub/table.csv
 reason: not granted
 to open it: --read-file [TMP]/home/data/sub/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
-asked: allow the directory, by policy:[TMP]/home/rules.json#4 (line 7)
+with --ask: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
+with --ask: allow the directory, by policy:[TMP]/home/rules.json#4 (line 7)
 $ nono why --approve policy:../home/rules.json --path ~/data/table.csv
 DENIED: read [TMP]/home/data/table.csv
 reason: not granted
 to open it: --read-file [TMP]/home/data/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
-asked: allow, by policy:[TMP]/home/rules.json#4 (line 7)
-note: not the whole directory, because of policy:[TMP]/home/rules.json#1 (line 4) in it
+with --ask: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
+with --ask: allow, by policy:[TMP]/home/rules.json#4 (line 7)
+note: this does not cover the whole directory, because of policy:[TMP]/home/rules.json#1 (line 4)
 $ nono why --approve policy:../home/rules.json --path ~/data/table.csv --op write
 DENIED: write [TMP]/home/data/table.csv
 reason: not granted
 to open it: --write-file [TMP]/home/data/table.csv
-asked: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
-asked by tee: allow once, by policy:[TMP]/home/rules.json#3 (line 6)
-asked: ask, by policy:[TMP]/home/rules.json#5 (line 8)
+with --ask: policy:[TMP]/home/rules.json#2 (line 5) is skipped, since it expired at 2020-01-01T00:00:00Z
+with --ask, for tee: allow once, by policy:[TMP]/home/rules.json#3 (line 6)
+with --ask: ask, by policy:[TMP]/home/rules.json#5 (line 8)
 $ nono why --approve policy:../home/rules.json --path ~/data/secret/key --op readwrite
 DENIED: read+write [TMP]/home/data/secret/key
 reason: not granted
 to open it: --allow-file [TMP]/home/data/secret/key
-asked: deny, by policy:[TMP]/home/rules.json#1 (line 4): not for machines
+with --ask: deny, by policy:[TMP]/home/rules.json#1 (line 4): not for machines
 $ nono why --approve policy:../home/rules.json --path ~/other
 DENIED: read [TMP]/home/other
 reason: not granted
 note: it does not exist
-asked: no rule of [TMP]/home/rules.json matches, so the next approver is asked
+with --ask: no rule of [TMP]/home/rules.json matches, so the next approver is asked
 $ nono why --approve policy:../home/rules.json --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
 rule: protected group ssh: SSH keys and configuration
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
-asked: no one; this is closed and no answer can open it
+with --ask: no answer can open it, since it is closed by name
 $ nono why --approve policy:../home/rules.json --path /usr/bin/env
 ALLOWED: read /usr/bin/env
 granted by: /usr (read) [group:system]
@@ -220,7 +220,7 @@ $ nono run --ask --approve policy:../home/missing.json -- true
 }
 
 #[test]
-fn rules_that_somebody_else_can_change_are_refused() {
+fn rules_that_another_user_can_change_are_refused() {
     let world = World::new();
     let rules = r#"{"rules": []}"#;
     for name in
@@ -370,7 +370,7 @@ $ nono run --ask --approve deny --approve-secret inside -- true
 }
 
 #[test]
-fn asking_is_refused_where_nobody_can() {
+fn asking_is_refused_without_a_supervisor_or_a_terminal() {
     World::new().golden(
         &[
             "nono wrap --ask -- true",
@@ -384,16 +384,20 @@ fn asking_is_refused_where_nobody_can() {
         ],
         str![[r#"
 $ nono wrap --ask -- true
-! [nono] error: --ask needs a supervisor, and wrap runs without one
+! [nono] error: --ask needs a supervisor, and `nono wrap` has none
+! [nono] hint: use `nono run`, or leave --ask out
 = exit 2
 $ nono run --exec --capability-elevation -- true
-! [nono] error: --ask needs a supervisor, and wrap runs without one
+! [nono] error: --ask needs a supervisor, and --exec starts none
+! [nono] hint: leave --exec or --ask out
 = exit 2
 $ nono run --monitor --approve deny -- true
 ! [nono] error: --approve needs a supervisor outside the sandbox, and --monitor confines it too
+! [nono] hint: leave --monitor or --approve out
 = exit 2
 $ nono run -- nono run --ask -- true
 ! [nono] error: --ask needs a supervisor, and inside a nono sandbox the command runs directly
+! [nono] hint: leave --ask out, or give it to the outer nono
 ! [nono] The command exited with code 2. This may be due to sandbox restrictions.
 ! [nono] Sandbox policy:
 ! [nono]   no path was granted

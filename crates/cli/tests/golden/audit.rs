@@ -48,7 +48,7 @@ $ nono audit show last
 ! [nono] hint: `nono run -- command` makes one
 = exit 125
 $ nono audit verify
-good  ledger: 0 lines
+good  ledger: 0 entries
 $ nono audit export
 
 "#]],
@@ -77,7 +77,7 @@ $ nono audit list
 $ nono audit list --command MAKE
 20240703-094640-7  2024-07-03  make 'it so'  exit 3  2 decisions (1 denied)  1,235 denials  2 network events (1 denied)  1 link  [sealed]  [name: build]
 $ nono audit list --since 2024-07-04T12:00 --until 2024-07-05
-no recorded sessions
+no recorded session matches
 $ nono audit list --since 2024-07-05T17:00
 20240705-000000-9  2024-07-05  sleep '\u{1b}[2J'                           1 decision (1 denied)  [interrupted]
 20240705-000000-8  2024-07-05  curl --token '[redacted:0123456789abcdef]'  exit 0  1 decision  [unsealed]
@@ -86,7 +86,7 @@ $ nono audit list --path /home/me/.ssh --decision allowed
 $ nono audit list --host example.org
 20240703-094640-7  2024-07-03  make 'it so'  exit 3  2 decisions (1 denied)  1,235 denials  2 network events (1 denied)  1 link  [sealed]  [name: build]
 $ nono audit list --host ample.org
-no recorded sessions
+no recorded session matches
 $ nono audit list --decision denied --path /srv
 20240705-000000-9  2024-07-05  sleep '\u{1b}[2J'  1 decision (1 denied)  [interrupted]
 
@@ -211,7 +211,7 @@ session 20240703-094640-7  sealed
   network  filtered: example.org
   counted  2 decisions (1 denied), 1,235 denials, 2 network events (1 denied), 1 link
 
-no such events
+no event of this session matches
 $ nono audit show last
 session 20240705-000000-9  interrupted
   command  sleep '\u{1b}[2J'
@@ -284,9 +284,9 @@ fn exports() {
         str![[r#"
 $ nono audit export 20240705-000000-8 | cut -c 1-60
 {"session_id":"20240705-000000-8","sequence":0,"prev_chain":
-! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
+! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: it was changed after it was written: the hash of its event does not match
 $ nono audit export 20240705-000000-8 >/dev/null
-! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
+! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: it was changed after it was written: the hash of its event does not match
 = exit 1
 
 "#]],
@@ -325,14 +325,14 @@ session 20240705-000000-8  unsealed
 
 2024-07-05 +00:00
   17:20:00.000    0  started   curl --token '[redacted:0123456789abcdef]'
-! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
+! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: it was changed after it was written: the hash of its event does not match
 ! [nono] hint: `nono audit verify` says what can still be trusted
 = exit 1
 $ nono audit show 20240705-000000-8 --json | tail -3
     }
   ]
 }
-! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: the event is not the one that was hashed
+! [nono] error: [TMP]/state/audit/20240705-000000-8/events.ndjson: record 1: it was changed after it was written: the hash of its event does not match
 ! [nono] hint: `nono audit verify` says what can still be trusted
 $ nono audit show 20240705-000000-9
 ! [nono] error: [TMP]/state/audit/20240705-000000-9/session.json: not a session record: missing field `session_id` at line 1 column 2
@@ -342,7 +342,7 @@ $ nono audit show 2024
 ! [nono] hint: `nono audit list` lists the sessions
 = exit 125
 $ nono audit show nobody
-! [nono] error: there is no recorded session nobody
+! [nono] error: no recorded session is called "nobody"
 ! [nono] hint: `nono audit list` lists the sessions
 = exit 125
 $ nono audit list --since yesterday

@@ -34,7 +34,7 @@ good  20240703-094640-7: 17 records, sealed
 good  20240704-000000-1: 3 records, sealed
 good  20240704-000000-2: 2 records, unsealed
 good  20240704-000000-3: 2 records, unsealed: interrupted; the records up to there are valid
-good  ledger: 2 lines, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
+good  ledger: 2 entries, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
 $ nono audit verify --all | wc -l
 5
 $ nono audit verify build
@@ -67,19 +67,19 @@ fn what_was_changed_is_named() {
         str![[r#"
 $ nono audit verify
 BAD   20240703-094640-7: 2 good records, then a bad one
-        record 2: the event is not the one that was hashed
+        record 2: it was changed after it was written: the hash of its event does not match
 BAD   20240704-000000-2: 2 records, unsealed
         session.json does not match the log
 good  20240704-000000-3: 2 records, unsealed: interrupted; the records up to there are valid
-BAD   ledger: 2 lines, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
-        20240704-000000-1 is in the ledger, and gone
+BAD   ledger: 2 entries, head 553eeccc27fcc26bad59431de974b725219ea004697531fc91f0a80212563c20
+        20240704-000000-1 is in the ledger, but its log is missing
 = exit 1
 $ nono audit verify build
 BAD   20240703-094640-7: 2 good records, then a bad one
-        record 2: the event is not the one that was hashed
+        record 2: it was changed after it was written: the hash of its event does not match
 = exit 1
 $ nono audit verify 20240704-000000-1
-BAD   session 20240704-000000-1 is in the ledger, and gone
+BAD   session 20240704-000000-1 is in the ledger, but its log is missing
 = exit 1
 $ nono audit verify 20240704-000000-1 --json
 {
@@ -88,7 +88,7 @@ $ nono audit verify 20240704-000000-1 --json
   "ledger": null,
   "ledger_head": null,
   "strange": [
-    "session 20240704-000000-1 is in the ledger, and gone"
+    "session 20240704-000000-1 is in the ledger, but its log is missing"
   ]
 }
 = exit 1
@@ -210,7 +210,7 @@ holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2
 $ nono audit check-proof proof.json --root $(cat root)
 holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2bde7a96ead4d50842e5d75e2643e
 {"type":"capability_decision","time_ms":1720000001500,"path":"/home/me/notes.txt","access":"read","program":"/usr/bin/cat","pid":42,"decision":"allowed","by":"terminal","scope":"session","reason":"the \u{202e}task"}
-! [nono] note: not checked: that it is event 2 of 16, and that it is of session 20240703-094640-7
+! [nono] note: not verified: the position of the event (2 of 16) and its session (20240703-094640-7); check them with --session or --public-key
 $ nono audit check-proof proof.json --session build
 holds: this is event 2 of 16 under the root 7393221bc4f01491f942ad20476bd8c4d9e2bde7a96ead4d50842e5d75e2643e
 {"type":"capability_decision","time_ms":1720000001500,"path":"/home/me/notes.txt","access":"read","program":"/usr/bin/cat","pid":42,"decision":"allowed","by":"terminal","scope":"session","reason":"the \u{202e}task"}
@@ -227,7 +227,7 @@ $ nono audit check-proof empty.json
 does not hold: it is not a proof: missing field `session_id` at line 1 column 2
 = exit 1
 $ nono audit check-proof missing.json
-! [nono] error: missing.json: No such file or directory
+! [nono] error: cannot read missing.json: No such file or directory
 = exit 125
 $ nono audit check-proof proof.json --root 12
 ! [nono] error: invalid value '12' for '--root <HASH>': a digest is 64 lower-case hexadecimal digits
@@ -294,7 +294,7 @@ $ nono audit verify | sed 's/head .*/head [HASH]/'
 good  20240704-000000-2: 2 records, unsealed
 good  20240704-000000-3: 2 records, running, not sealed yet
 good  20240704-000000-5: 1 record, running, not sealed yet
-good  ledger: 4 lines, head [HASH]
+good  ledger: 4 entries, head [HASH]
 $ nono audit cleanup --all --yes 2>&1 | sed 's/, [0-9.]* .*/, [SIZE]/'
 [nono] 1 session removed, [SIZE]
 [nono]   20240704-000000-2  2024-07-04  false
@@ -307,7 +307,7 @@ $ nono audit verify 20240704-000000-1
 $ nono audit verify | sed 's/head .*/head [HASH]/'
 good  20240704-000000-3: 2 records, running, not sealed yet
 good  20240704-000000-5: 1 record, running, not sealed yet
-good  ledger: 4 lines, head [HASH]
+good  ledger: 4 entries, head [HASH]
 
 "#]],
     );

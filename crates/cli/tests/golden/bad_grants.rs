@@ -38,16 +38,16 @@ fn paths_of_the_wrong_kind() {
         ],
         str![[r#"
 $ nono run --allow /no/such -- true
-! [nono] error: /no/such does not exist (granted by user)
+! [nono] error: /no/such does not exist (granted by you)
 = exit 125
 $ nono run --read no-such -- true
-! [nono] error: [TMP]/work/no-such does not exist (granted by user)
+! [nono] error: [TMP]/work/no-such does not exist (granted by you)
 = exit 125
 $ nono run --write-file no-such -- true
-! [nono] error: [TMP]/work/no-such does not exist (granted by user)
+! [nono] error: [TMP]/work/no-such does not exist (granted by you)
 = exit 125
 $ nono run --allow dangling -- true
-! [nono] error: [TMP]/work/dangling is a link that leads nowhere (granted by user)
+! [nono] error: [TMP]/work/dangling is a link that leads nowhere (granted by you)
 = exit 125
 $ nono run --read loop -- true
 ! [nono] error: [TMP]/work/loop cannot be resolved: Too many levels of symbolic links
@@ -81,7 +81,7 @@ $ nono run --allow-unix-socket file -- true
 ! [nono] error: [TMP]/work/file is not a unix socket
 = exit 125
 $ nono run --allow-unix-socket no-such -- true
-! [nono] error: [TMP]/work/no-such does not exist (granted by user)
+! [nono] error: [TMP]/work/no-such does not exist (granted by you)
 = exit 125
 $ nono run --allow-unix-socket socket -- true
 $ nono run --allow file/below -- true

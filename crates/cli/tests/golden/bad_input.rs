@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::str;
 
-use super::process::finish;
 use super::world::{World, golden};
+use nono_testkit::process::finish;
 
 #[test]
 fn bytes_that_are_no_text() {
@@ -44,10 +44,10 @@ fn bytes_that_are_no_text() {
         str![[r#"
 # run --read
 # run --read
-! [nono] error: [TMP]/work/no�such\u{1b}[31m does not exist (granted by user)
+! [nono] error: [TMP]/work/no�such\u{1b}[31m does not exist (granted by you)
 = exit 125
 # run --profile
-! [nono] error: the profile's name is not valid text
+! [nono] error: the profile's name is not valid UTF-8
 = exit 2
 # run --name
 ! [nono] error: invalid UTF-8 was detected in one or more arguments
@@ -170,7 +170,7 @@ fn a_closed_stdout_of_an_answer_is_an_error_but_a_closed_pipe_is_not() {
         &["nono profile list > /dev/full", "nono --help > /dev/full"],
         str![[r#"
 $ nono profile list > /dev/full
-! [nono] error: No space left on device
+! [nono] error: cannot write to stdout: No space left on device
 = exit 125
 $ nono --help > /dev/full
 

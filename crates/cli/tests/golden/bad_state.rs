@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+use nono_testkit::user::STRANGER;
 use rustix::process::geteuid;
 use snapbox::str;
 
 use super::world::{World, skip, uid};
 
 #[test]
-fn somebody_elses_hand_in_the_state() {
+fn a_state_folder_that_other_users_can_change() {
     let world = World::new();
     world.dir("home/open", 0o777);
     world.dir("home/group", 0o770);
@@ -62,12 +63,12 @@ fn a_foreign_state_folder() {
     }
     let world = World::new();
     let foreign = world.dir("home/foreign", 0o755);
-    chown(foreign, Some(60125), Some(60125)).unwrap();
+    chown(foreign, Some(STRANGER), Some(STRANGER)).unwrap();
     world.golden(
         &["NONO_HOME=$HOME/foreign nono run -- true"],
         str![[r#"
 $ NONO_HOME=$HOME/foreign nono run -- true
-! [nono] error: [TMP]/home/foreign belongs to user 60125: nono does not keep its state there
+! [nono] error: [TMP]/home/foreign belongs to user 60112: nono does not keep its state there
 ! [nono] hint: move it away, or set NONO_HOME to a folder of your own
 = exit 125
 
@@ -128,15 +129,15 @@ $ TMPDIR=$HOME/no-such nono run -- true
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/taken nono run -- true
-! [nono] error: cannot create the session folder in [TMP]/home/taken/nono-[UID]: it exists and is not private to you
+! [nono] error: cannot create the session folder in [TMP]/home/taken/nono-[UID]: it exists, but is not a folder that only you can write
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/open nono run -- true
-! [nono] error: cannot create the session folder in [TMP]/home/open/nono-[UID]: it exists and is not private to you
+! [nono] error: cannot create the session folder in [TMP]/home/open/nono-[UID]: it exists, but is not a folder that only you can write
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 $ TMPDIR=$HOME/linked nono run -- true
-! [nono] error: cannot create the session folder in [TMP]/home/linked/nono-[UID]: it exists and is not private to you
+! [nono] error: cannot create the session folder in [TMP]/home/linked/nono-[UID]: it exists, but is not a folder that only you can write
 ! [nono] hint: set TMPDIR to a folder you can write
 = exit 125
 
@@ -155,7 +156,7 @@ fn no_room_left() {
 }
 
 #[test]
-fn homes() {
+fn a_missing_or_relative_home_is_refused() {
     let world = World::new().with("HOME", None);
     world.golden(
         &[
@@ -184,7 +185,7 @@ $ HOME= nono run -- true
 ! [nono] hint: set HOME to your home folder
 = exit 125
 $ HOME=rel nono run -- true
-! [nono] error: HOME is not set, so nono cannot tell which of your files to protect
+! [nono] error: HOME is "rel", which is not an absolute path, so nono cannot tell which of your files to protect
 ! [nono] hint: set HOME to your home folder
 = exit 125
 $ nono completion bash | head -1

@@ -2,8 +2,8 @@
 
 use snapbox::str;
 
-use super::process::{finish, finish_with};
 use super::world::World;
+use nono_testkit::process::{finish, finish_with};
 
 #[test]
 fn a_good_run_says_nothing() {
@@ -188,16 +188,20 @@ fn flags_that_need_a_parent_are_refused_without_one() {
         ],
         str![[r#"
 $ nono wrap --max-time 1s -- true
-! [nono] error: --max-time needs a supervisor, and wrap runs without one
+! [nono] error: --max-time needs a supervisor, and `nono wrap` has none
+! [nono] hint: use `nono run`, or leave --max-time out
 = exit 2
 $ nono wrap --max-memory 1G -- true
-! [nono] error: --max-memory needs a supervisor, and wrap runs without one
+! [nono] error: --max-memory needs a supervisor, and `nono wrap` has none
+! [nono] hint: use `nono run`, or leave --max-memory out
 = exit 2
 $ nono run --exec --max-time 1s -- true
-! [nono] error: --max-time needs a supervisor, and wrap runs without one
+! [nono] error: --max-time needs a supervisor, and --exec starts none
+! [nono] hint: leave --exec or --max-time out
 = exit 2
 $ nono run --exec --diagnostics-json -- true
-! [nono] error: --diagnostics-json needs a supervisor, and wrap runs without one
+! [nono] error: --diagnostics-json needs a supervisor, and --exec starts none
+! [nono] hint: leave --exec or --diagnostics-json out
 = exit 2
 
 "#]],

@@ -69,7 +69,7 @@ $ nono checkpoints create ~
 ! [nono] hint: cd to a project, or name a path in one
 = exit 125
 $ nono checkpoints create /
-! [nono] error: / is too broad for a project: it is the root of everything
+! [nono] error: / is too broad for a project: it is the root directory
 ! [nono] hint: cd to a project, or name a path in one
 = exit 125
 $ cd ~ && nono checkpoints create
@@ -87,7 +87,7 @@ Total size:      0 bytes
   legacy         0 bytes
 Projects:        0
 
-NOT PROTECTED: /: / is too broad for a project: it is the root of everything
+NOT PROTECTED: /: / is too broad for a project: it is the root directory
 NOT PROTECTED: [TMP]/home: [TMP]/home is too broad for a project: it is the home folder
 
 Checkpoints are off: none is taken automatically.
@@ -98,7 +98,7 @@ turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoi
 }
 
 #[test]
-fn which_one_is_meant() {
+fn unknown_and_foreign_checkpoints_are_refused() {
     let kit = Checkpoints::changed();
     kit.world.file("work/other/Makefile", "all:\n");
     kit.world.sh("nono checkpoints create other").ended(0);
@@ -120,15 +120,15 @@ fn which_one_is_meant() {
         ],
         str![[r#"
 $ nono checkpoints restore 2 --yes
-! [nono] error: there is no checkpoint 2 of [TMP]/work/project
+! [nono] error: [TMP]/work/project has no checkpoint "2"
 ! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore 0 --yes
-! [nono] error: there is no checkpoint 0 of [TMP]/work/project
+! [nono] error: [TMP]/work/project has no checkpoint "0"
 ! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore nothing --yes
-! [nono] error: there is no checkpoint nothing of [TMP]/work/project
+! [nono] error: [TMP]/work/project has no checkpoint "nothing"
 ! [nono] hint: `nono checkpoints list` lists them
 = exit 125
 $ nono checkpoints restore [id1] --yes
@@ -144,7 +144,7 @@ $ nono checkpoints restore --turn msg_1 --yes
 ! [nono] hint: `nono turns` lists them
 = exit 125
 $ nono checkpoints restore 1 ../other/Makefile --yes
-! [nono] error: [TMP]/work/other/Makefile is neither in the checkpoint nor in [TMP]/work/project
+! [nono] error: no path [TMP]/work/other/Makefile in the project or in the checkpoint
 ! [nono] hint: `nono checkpoints diff N` shows what changed; with --glob the paths are patterns
 = exit 125
 $ nono checkpoints restore --yes
@@ -214,8 +214,8 @@ $ nono checkpoints list | head -2
 Checkpoints for [TMP]/work/project:
   1. [id1]  [TIME]  recovered  (2 files, +3/-1)
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
-! [nono] back to checkpoint [id1] (recovered, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":"[id2].1","counts":{"created":0,"modified":1,"deleted":1,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/main.c","change_type":"modified","size_delta":-3,"old":{"kind":"file","hash":"55579eb26e766aa80ad93a8ebc4ac22c329397411a516b0034ec3e7403ed5a9c","size":17,"mode":420},"new":{"kind":"file","hash":"b6285c57e8797db5d4c51c80d6f11938afda9b11c6a003549709189e9b4b92a2","size":14,"mode":420}},{"path":"[TMP]/work/project/new/file","change_type":"deleted","size_delta":-4,"old":{"kind":"file","hash":"7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c","size":4,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] went back to checkpoint [id1] (recovered, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1, removed 1
 ! [nono]  ~ main.c
 ! [nono]  - new/file
@@ -268,7 +268,7 @@ fn settings() {
         &["nono checkpoints list"],
         str![[r#"
 $ nono checkpoints list
-! [nono] error: [TMP]/state/config.toml: `checkpoints.enabeld` is not known
+! [nono] error: [TMP]/state/config.toml: unknown key "checkpoints.enabeld" (nearest: "checkpoints.enabled")
 = exit 125
 
 "#]],

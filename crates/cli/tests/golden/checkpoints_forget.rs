@@ -11,9 +11,9 @@ use nono::snapshot::store::{ObjectKey, Store};
 use snapbox::str;
 
 use super::checkpoints_kit::{ids, moments};
-use super::process::Running;
 use super::sessions::Sessions;
 use super::world::{golden, uid};
+use nono_testkit::process::Running;
 
 /// Bytes that no compression hides, of the kernel's.
 fn secret() -> Vec<u8> {
@@ -89,14 +89,14 @@ $ nono checkpoints forget sub/secret --dry-run
   [id1]  [TIME]  by hand
   session [1] (sh -c 'cat ../after > sub/secret; echo after > kept', [AGE])
 $ nono checkpoints forget sub/secret --yes
-! [nono] [TMP]/work/sub/secret was removed from 1 snapshot of [TMP]/work and 1 session (2 stored contents)
+! [nono] [TMP]/work/sub/secret of [TMP]/work was removed from 1 checkpoint and 1 session; [N] objects deleted from the store
 $ nono rollback verify
 [1]: good (2 snapshots, [N] objects, [SIZE], sealed)
   forgotten: [TMP]/work/sub/secret
 $ nono rollback show --coverage
 snapshot 0: 2 files, [SIZE]
 not covered: 1 path
-  [TMP]/work/sub/secret: forgotten: its contents were purged
+  [TMP]/work/sub/secret: forgotten: its contents were removed
 ! [nono] the last session here: [1] (sh -c 'cat ../after > sub/secret; echo after > kept', [AGE])
 $ nono rollback show --stat
 ~ kept | 2 +-
@@ -144,9 +144,9 @@ fn from_sessions_alone() {
         transcript(&sessions, &lines),
         str![[r#"
 $ nono checkpoints forget secret --yes
-! [nono] [TMP]/work/secret was removed from 2 sessions (1 stored content)
+! [nono] [TMP]/work/secret of [TMP]/work was removed from 2 sessions; 1 object deleted from the store
 $ nono checkpoints forget new --yes
-! [nono] [TMP]/work/new was removed from 1 session (1 stored content)
+! [nono] [TMP]/work/new of [TMP]/work was removed from 1 session; 1 object deleted from the store
 $ nono rollback verify
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
   forgotten: [TMP]/work/new
@@ -176,12 +176,12 @@ fn a_session_that_runs_is_named() {
         str![[r#"
 $ nono checkpoints forget secret --dry-run
 [TMP]/work/secret of [TMP]/work would be removed from 2 sessions
-  session [2] (sh -c 'echo ready; exec sleep 1000', [AGE]): running, it keeps the path
+  session [2] (sh -c 'echo ready; exec sleep 1000', [AGE]): running, so it keeps the path until it ends
   session [1] (sh -c 'echo 1 > file', [AGE])
 $ nono checkpoints forget secret --yes
-! [nono] [TMP]/work/secret was removed from 1 session (0 stored contents)
-! [nono] warning: session [2] still has it: it is running; forget the path again when it has ended
-! [nono] warning: the same bytes are still kept by [TMP]/state/rollbacks/[2]: 1 path ([TMP]/work/secret)
+! [nono] [TMP]/work/secret of [TMP]/work was removed from 1 session
+! [nono] warning: session [2] still has [TMP]/work/secret: it is running; forget the path again when it has ended
+! [nono] warning: session [2] still has the same content: [TMP]/work/secret
 = exit 1
 
 "#]],
@@ -232,7 +232,7 @@ fn what_is_tracked_as_a_whole_is_named() {
         transcript(&sessions, &lines),
         str![[r#"
 $ nono checkpoints forget secret --yes
-! [nono] warning: session [1] still has it: it tracks the path as a whole; only removing the session removes it
+! [nono] warning: session [1] still has [TMP]/work/secret: it is a tracked root of that session; `nono rollback cleanup` removes sessions
 = exit 1
 $ nono checkpoints forget nobody --yes
 ! [nono] no checkpoint of [TMP]/work and no session holds [TMP]/work/nobody; nothing was removed

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use snapbox::IntoData;
 
-use super::process::Outcome;
 use super::sessions::mask_line;
 use super::world::{World, golden};
+use nono_testkit::process::Outcome;
 
 pub(crate) struct Checkpoints {
     pub(crate) world: World,

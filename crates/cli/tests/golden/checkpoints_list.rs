@@ -84,7 +84,7 @@ fn what_is_not_covered_is_said() {
         &["nono checkpoints create", "nono checkpoints list", "nono checkpoints create"],
         str![[r#"
 $ nono checkpoints create
-! [nono] checkpoint [id1] of [TMP]/work/project: 1 files
+! [nono] checkpoint [id1] of [TMP]/work/project: 1 file
 ! [nono] not covered: 1 directory (.venv: Python virtual environment)
 $ nono checkpoints list
 Checkpoints for [TMP]/work/project:
@@ -230,8 +230,8 @@ $ nono checkpoints diff 1 --glob '*.c' --stat
 ~ main.c | 3 ++-
 1 path, 2 lines added, 1 line removed
 $ nono checkpoints diff 1 '*.c'
-! [nono] error: [TMP]/work/project/*.c is neither in the checkpoint nor in [TMP]/work/project
-! [nono] hint: `nono checkpoints diff N` shows what changed; with --glob the paths are patterns
+! [nono] error: no path [TMP]/work/project/*.c in the project or in the checkpoint
+! [nono] hint: `nono checkpoints diff N` shows what changed
 = exit 125
 $ nono checkpoints diff 1 | git apply -R && ls && cat main.c
 Makefile
@@ -267,7 +267,7 @@ Total size:  [SIZE]
   legacy  [SIZE]
 Projects:  0
 
-NOT PROTECTED: [TMP]/work/project: [TMP]/work/project has more than max_files = 1 files
+NOT PROTECTED: [TMP]/work/project: [TMP]/work/project has more than 1 files; raise max_files in [checkpoints] of config.toml
 
 "#]],
     );

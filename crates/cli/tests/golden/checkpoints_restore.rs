@@ -11,7 +11,7 @@ fn a_dry_run_shows_everything_and_does_nothing() {
         &["nono checkpoints restore 1 --dry-run", "nono checkpoints restore 1", "cat main.c"],
         str![[r#"
 $ nono checkpoints restore 1 --dry-run
-back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+go back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 change 1, remove 1
   ~ main.c
   - new/file
@@ -49,8 +49,8 @@ fn back_and_forth() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
-! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":"[id2].1","counts":{"created":0,"modified":1,"deleted":1,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/main.c","change_type":"modified","size_delta":-3,"old":{"kind":"file","hash":"55579eb26e766aa80ad93a8ebc4ac22c329397411a516b0034ec3e7403ed5a9c","size":17,"mode":420},"new":{"kind":"file","hash":"b6285c57e8797db5d4c51c80d6f11938afda9b11c6a003549709189e9b4b92a2","size":14,"mode":420}},{"path":"[TMP]/work/project/new/file","change_type":"deleted","size_delta":-4,"old":{"kind":"file","hash":"7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c","size":4,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] went back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1, removed 1
 ! [nono]  ~ main.c
 ! [nono]  - new/file
@@ -62,8 +62,8 @@ three
 Makefile
 main.c
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":[],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":null}
-! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":null,"counts":{"created":0,"modified":0,"deleted":0,"permissions_changed":0,"renamed":0},"changes":[],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] go back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] nothing to restore
 $ nono checkpoints undo
 ! [nono] error: nothing was done: there is no terminal to ask on
@@ -75,8 +75,8 @@ bring back 1, change 1
   ~ main.c
   + new/file
 $ nono checkpoints undo --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c","[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":false,"left_alone":[],"not_covered":0,"undo":null}
-! [nono] take back the last restore of [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":null,"counts":{"created":1,"modified":1,"deleted":0,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/main.c","change_type":"modified","size_delta":3,"old":{"kind":"file","hash":"b6285c57e8797db5d4c51c80d6f11938afda9b11c6a003549709189e9b4b92a2","size":14,"mode":420},"new":{"kind":"file","hash":"55579eb26e766aa80ad93a8ebc4ac22c329397411a516b0034ec3e7403ed5a9c","size":17,"mode":420}},{"path":"[TMP]/work/project/new/file","change_type":"created","size_delta":4,"new":{"kind":"file","hash":"7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c","size":4,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":false,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] took back the last restore of [TMP]/work/project:
 ! [nono] brought back 1, changed 1
 ! [nono]  ~ main.c
 ! [nono]  + new/file
@@ -107,13 +107,13 @@ fn a_part_of_it() {
         ],
         str![[r#"
 $ nono checkpoints restore 1 main.c --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/main.c"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].1"}
-! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":"[id2].1","counts":{"created":0,"modified":1,"deleted":0,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/main.c","change_type":"modified","size_delta":-3,"old":{"kind":"file","hash":"55579eb26e766aa80ad93a8ebc4ac22c329397411a516b0034ec3e7403ed5a9c","size":17,"mode":420},"new":{"kind":"file","hash":"b6285c57e8797db5d4c51c80d6f11938afda9b11c6a003549709189e9b4b92a2","size":14,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] went back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] changed 1
 ! [nono]  ~ main.c
 ! [nono] undo this with: nono checkpoints undo
 $ nono checkpoints restore 1 new --dry-run
-back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+go back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 remove 1
   - new/file
 your changes cannot be told from the agent's: everything will be restored
@@ -125,15 +125,15 @@ Makefile
 main.c
 new
 $ nono checkpoints restore 1 nothing --yes
-! [nono] error: [TMP]/work/project/nothing is neither in the checkpoint nor in [TMP]/work/project
+! [nono] error: no path [TMP]/work/project/nothing in the project or in the checkpoint
 ! [nono] hint: `nono checkpoints diff N` shows what changed; with --glob the paths are patterns
 = exit 125
 $ nono checkpoints restore 1 --glob '{a,b' --yes
-! [nono] error: the pattern {a,b cannot be used: a { is not closed
+! [nono] error: invalid pattern {a,b: a { is not closed
 = exit 2
 $ nono checkpoints restore 1 --glob '*/f*' --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":0,"undo":"[id2].2"}
-! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":0,"dry_run":false,"undo":"[id2].2","counts":{"created":0,"modified":0,"deleted":1,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/new/file","change_type":"deleted","size_delta":-4,"old":{"kind":"file","hash":"7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c","size":4,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] went back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] removed 1
 ! [nono]  - new/file
 ! [nono] undo this with: nono checkpoints undo
@@ -152,11 +152,11 @@ fn the_outcome_as_json() {
     let id = kit.json("nono checkpoints list --json", 0)["checkpoints"][0]["id"].clone();
     let done = kit.json("nono checkpoints restore 1 --yes --json", 0);
     assert_eq!(done["checkpoint"], id);
-    assert_eq!(done["files"].as_array().unwrap().len(), 2, "{done}");
-    for empty in ["turns_undone", "kept", "failed", "merged"] {
+    assert_eq!(done["changes"].as_array().unwrap().len(), 2, "{done}");
+    for empty in ["turns_undone", "kept", "failed", "merges", "notes"] {
         assert_eq!(done[empty], serde_json::json!([]), "{empty}");
     }
     assert!(done["undo"].is_string(), "{done}");
     let done = kit.json("nono checkpoints undo --yes --json", 0);
-    assert_eq!(done["files"].as_array().unwrap().len(), 2, "{done}");
+    assert_eq!(done["changes"].as_array().unwrap().len(), 2, "{done}");
 }

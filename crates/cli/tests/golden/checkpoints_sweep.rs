@@ -68,12 +68,12 @@ turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoi
 $ nono checkpoints prune --keep-orphans --yes
 ! [nono] nothing to remove
 $ nono checkpoints prune --dry-run
-1 checkpoint would be removed, about [SIZE] freed, about [SIZE] left
+1 checkpoint would be removed, about [SIZE] freed, about [SIZE] still used
   [TMP]/work/project: 1 checkpoint
     [id1]  [TIME]  the beginning
   [TMP]/work/project: its whole history
 $ nono checkpoints prune --yes
-! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] left
+! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] still used
 ! [nono]  [TMP]/work/project: 1 checkpoint
 ! [nono]  [id1]  [TIME]  the beginning
 ! [nono]  [TMP]/work/project: its whole history
@@ -98,7 +98,7 @@ turn them on with: nono hooks install AGENT (or `enabled = true` below [checkpoi
 }
 
 #[test]
-fn all_of_it_goes() {
+fn clear_removes_pinned_checkpoints_too() {
     let kit = Checkpoints::changed();
     kit.golden(
         &[
@@ -112,12 +112,12 @@ fn all_of_it_goes() {
 $ nono checkpoints pin 1
 ! [nono] checkpoint [id1] is kept until it is unpinned
 $ nono checkpoints clear --dry-run
-1 checkpoint would be removed, about [SIZE] freed, about [SIZE] left
+1 checkpoint would be removed, about [SIZE] freed, about [SIZE] still used
   [TMP]/work/project: 1 checkpoint
     [id1]  [TIME]  the beginning
   [TMP]/work/project: its whole history
 $ nono checkpoints clear --path . --yes
-! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] left
+! [nono] 1 checkpoint removed, [SIZE] freed, [SIZE] still used
 ! [nono]  [TMP]/work/project: 1 checkpoint
 ! [nono]  [id1]  [TIME]  the beginning
 ! [nono]  [TMP]/work/project: its whole history
@@ -136,7 +136,7 @@ four
 }
 
 #[test]
-fn archives() {
+fn clear_legacy_removes_archives_once_confirmed() {
     let kit = Checkpoints::new();
     kit.world.file("state/legacy-20260506-050616/x", "0123456789");
     kit.golden(
@@ -214,7 +214,7 @@ fn swept_before_it_is_shown() {
 }
 
 #[test]
-fn a_path_that_nobody_holds() {
+fn a_path_that_no_checkpoint_holds() {
     let kit = Checkpoints::changed();
     kit.golden(
         &[
@@ -255,15 +255,15 @@ $ nono checkpoints forget main.c --dry-run
 [TMP]/work/project/main.c of [TMP]/work/project would be removed from 1 checkpoint
   [id1]  [TIME]  the beginning
 $ nono checkpoints forget main.c --yes
-! [nono] [TMP]/work/project/main.c was removed from 1 snapshot of [TMP]/work/project (1 stored content)
+! [nono] [TMP]/work/project/main.c of [TMP]/work/project was removed from 1 checkpoint; 1 object deleted from the store
 $ cat main.c
 one
 2
 three
 four
 $ nono checkpoints restore 1 --yes
-{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"files":["[TMP]/work/project/new/file"],"merged":[],"kept":[],"lost":[],"failed":[],"interrupted":false,"unattributed":true,"left_alone":[],"not_covered":1,"undo":"[id2].1"}
-! [nono] back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
+{"checkpoint":"[id1]","project":"[TMP]/work/project","turns_undone":[],"not_covered":1,"dry_run":false,"undo":"[id2].1","counts":{"created":0,"modified":0,"deleted":1,"permissions_changed":0,"renamed":0},"changes":[{"path":"[TMP]/work/project/new/file","change_type":"deleted","size_delta":-4,"old":{"kind":"file","hash":"7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c","size":4,"mode":420}}],"kept":[],"merges":[],"still_executes":[],"lost":[],"failed":[],"interrupted":false,"cannot_tell_conflicts":true,"left_alone":[],"unrecorded":null,"notes":[]}
+! [nono] went back to checkpoint [id1] (the beginning, [AGE]) in [TMP]/work/project:
 ! [nono] removed 1
 ! [nono]  - new/file
 ! [nono] not covered by this checkpoint, and left as they are: 1 path
@@ -276,7 +276,7 @@ four
 Makefile
 main.c
 $ nono checkpoints forget . --yes
-! [nono] error: [TMP]/work/project is not below [TMP]/work/project
+! [nono] error: [TMP]/work/project is the project itself; forget takes a path inside it
 = exit 125
 
 "#]],
@@ -284,7 +284,7 @@ $ nono checkpoints forget . --yes
 }
 
 #[test]
-fn checked() {
+fn verify_reports_intact_checkpoints() {
     let kit = Checkpoints::changed();
     kit.golden(
         &["nono checkpoints verify"],

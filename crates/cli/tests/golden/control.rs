@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use snapbox::str;
 
-use super::process::{Outcome, Running};
 use super::world::{World, golden};
+use nono_testkit::process::{Outcome, Running};
 
 /// Says `ready`, and ends only when it is told to.
 const WAITS: &str = "trap 'exit 0' HUP; echo ready; while :; do sleep 0.01; done";
@@ -159,7 +159,7 @@ refused:    0
 $ nono stop first --dry-run
 would stop [ID 1]: sh -c 'trap '\''exit 0'\'' HUP; echo ready; while :; do sleep 0.01; done'
 $ nono stop nobody
-! [nono] error: there is no running session nobody
+! [nono] error: no running session is called "nobody"
 ! [nono] hint: `nono ps` lists the running sessions
 = exit 125
 
@@ -199,7 +199,7 @@ fn what_the_killed_leave_is_not_listed_and_swept_by_the_next_run() {
     assert_eq!(places(&world).len(), 1);
     running.signal(Signal::KILL);
     running.end();
-    assert_eq!(places(&world).len(), 1, "nobody was left to remove it");
+    assert_eq!(places(&world).len(), 1, "no process was left to remove it");
     assert_eq!(world.sh("nono ps").out(), "no session is running\n");
     let next = world.sh("nono run -- true");
     assert!(next.code() == Some(0) && next.err().contains("was killed together with nono"), "{next:?}");

@@ -61,8 +61,8 @@ $ nono diff --side-by-side --stat
 ! [nono] changes of session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE])
 $ nono diff nobody
 ! [nono] changes of session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE])
-! [nono] error: [TMP]/work/nobody is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path [TMP]/work/nobody
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 $ nono diff | git apply -R; cat a b
 a
@@ -129,8 +129,8 @@ $ nono diff --stat --exit-code
 = exit 1
 $ nono diff nobody
 ! [nono] changes since checkpoint [id1] (the beginning, [AGE])
-! [nono] error: [TMP]/work/project/nobody is neither in the checkpoint nor in [TMP]/work/project
-! [nono] hint: `nono checkpoints diff N` shows what changed; with --glob the paths are patterns
+! [nono] error: no path [TMP]/work/project/nobody in the project or in the checkpoint
+! [nono] hint: `nono checkpoints diff N` shows what changed
 = exit 125
 $ nono diff main.c --exit-code
 diff --git a/main.c b/main.c
@@ -151,17 +151,17 @@ index 4cb29ea38f70d7c61b2a3a25b02e3bdf44905402..ea14db2cbfbc66490839aedb0930134d
 }
 
 #[test]
-fn of_nothing() {
+fn without_sessions_diff_names_the_next_step() {
     World::new().golden(
         &["nono diff", "nono diff --json --exit-code"],
         str![[r#"
 $ nono diff
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 125
 $ nono diff --json --exit-code
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 125
 
 "#]],

@@ -54,7 +54,7 @@ grants:
   [TMP]/home/notes (read) file [user] (given as [TMP]/work/link)
 asks before it is granted: [TMP]/work/link is a link that leads to [TMP]/home/notes, out of its folder; a command could have made it (given by user)
 closed inside the grants:
-  [TMP]/work/.env [denied by user] (masked)
+  [TMP]/work/.env [closed by --deny] (masked)
 network: blocked
 $ nono wrap --dry-run --read ~ -- true
 command: true
@@ -68,8 +68,8 @@ closed inside the grants:
   [TMP]/home/.ssh [protected: ssh] (not granted)
   and [N] protected names that do not exist now
 network: blocked
-note: nothing new can be created directly in [TMP]/home, because of [TMP]/home/.config/nono
-note: nothing new can be created directly in [TMP]/home/.config, because of [TMP]/home/.config/nono
+note: new entries cannot be created directly in [TMP]/home, because [TMP]/home/.config/nono in it is closed
+note: new entries cannot be created directly in [TMP]/home/.config, because [TMP]/home/.config/nono in it is closed
 $ nono run --monitor --dry-run -p mine --allow-net -- true
 command: true
 mode: monitor
@@ -93,8 +93,8 @@ mode: supervised
 profile: default
 working directory: [TMP]/work
 grants:
-network: connect to TCP port 80, 443; listen on TCP port 8080
-environment: all variables but those that inject code KEY=…
+network: connect to TCP ports 80, 443; listen on TCP port 8080
+environment: all variables except those that inject code KEY=…
 
 "#]],
     );
@@ -132,7 +132,7 @@ fn errors_are_the_same_as_in_a_run() {
         ],
         str![[r#"
 $ nono run --dry-run --allow /no/such -- true
-! [nono] error: /no/such does not exist (granted by user)
+! [nono] error: /no/such does not exist (granted by you)
 = exit 125
 $ nono run --dry-run -p no-such-profile -- true
 ! [nono] error: there is no profile "no-such-profile"

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use snapbox::str;
 
-use super::process::finish;
 use super::world::World;
+use nono_testkit::process::finish;
 
 fn caller() -> World {
     World::new()
@@ -22,7 +22,7 @@ fn caller() -> World {
 }
 
 #[test]
-fn what_passes() {
+fn only_listed_variables_reach_the_command() {
     caller().golden(
         &[
             "nono run -- env",
@@ -103,7 +103,7 @@ XDG_STATE_HOME=[TMP]/home/.local/state
 }
 
 #[test]
-fn what_never_does() {
+fn variables_that_inject_code_are_refused() {
     caller().golden(
         &[
             "nono run --env LD_PRELOAD=/x -- true",
@@ -118,28 +118,28 @@ fn what_never_does() {
         ],
         str![[r#"
 $ nono run --env LD_PRELOAD=/x -- true
-! [nono] error: the environment variable LD_PRELOAD can inject code and never reaches the command
+! [nono] error: the environment variable LD_PRELOAD can inject code and is never passed on; leave it out
 = exit 125
 $ nono run --env LD_LIBRARY_PATH -- true
-! [nono] error: the environment variable LD_LIBRARY_PATH can inject code and never reaches the command
+! [nono] error: the environment variable LD_LIBRARY_PATH can inject code and is never passed on; leave it out
 = exit 125
 $ nono run --env BASH_ENV -- true
-! [nono] error: the environment variable BASH_ENV can inject code and never reaches the command
+! [nono] error: the environment variable BASH_ENV can inject code and is never passed on; leave it out
 = exit 125
 $ nono run --env NODE_OPTIONS=x -- true
-! [nono] error: the environment variable NODE_OPTIONS can inject code and never reaches the command
+! [nono] error: the environment variable NODE_OPTIONS can inject code and is never passed on; leave it out
 = exit 125
 $ nono run --env GIT_SSH_COMMAND=x -- true
-! [nono] error: the environment variable GIT_SSH_COMMAND can inject code and never reaches the command
+! [nono] error: the environment variable GIT_SSH_COMMAND can inject code and is never passed on; leave it out
 = exit 125
 $ nono run --env NONO_CAP_FILE=x -- true
 ! [nono] error: the environment variable NONO_CAP_FILE is reserved for nono
 = exit 125
 $ nono run --env =x -- true
-! [nono] error: "" is not a usable name or value of an environment variable
+! [nono] error: invalid environment variable "": the name must not be empty or contain "=" or "*", and nothing may contain NUL
 = exit 125
 $ nono run --env '' -- true
-! [nono] error: "" is not a usable name or value of an environment variable
+! [nono] error: invalid environment variable "": the name must not be empty or contain "=" or "*", and nothing may contain NUL
 = exit 125
 $ nono run --env 'A B=x' -- true
 
@@ -179,7 +179,7 @@ $ nono run -p mine -- env | grep -E '^(MY|TERM|SET)'
 MY_A=1
 SET=yes
 $ nono run -p bad -- true
-! [nono] error: the environment variable LD_PRELOAD can inject code and never reaches the command
+! [nono] error: the environment variable LD_PRELOAD can inject code and is never passed on; leave it out
 = exit 125
 
 "#]],

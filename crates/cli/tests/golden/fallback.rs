@@ -6,8 +6,8 @@ use snapbox::str;
 
 use rustix::process::Signal;
 
-use super::process::{Outcome, Running, finish};
 use super::world::{World, skip};
+use nono_testkit::process::{Outcome, Running, finish};
 
 /// A machine without user namespaces, simulated with bwrap if it is installed.
 fn bare() -> Option<World> {
@@ -54,7 +54,7 @@ fn it_says_so_and_confines() {
         text,
         str![[r#"
 $ nono run -- true
-! [nono] weaker protection here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
+! [nono] weaker protection: this machine allows no more user namespaces; `nono setup --check-only` lists what that changes
 $ nono run -s -- true
 $ nono run -s --read . -- cat in ../home/out
 inside
@@ -99,15 +99,15 @@ fn what_needs_a_namespace_is_refused() {
         text,
         str![[r#"
 $ nono run --allow . --deny closed -- true
-! [nono] error: [TMP]/work/closed cannot be closed inside [TMP]/work: that needs a mount namespace (user namespaces are switched off here (their limit is reached))
+! [nono] error: cannot close [TMP]/work/closed inside [TMP]/work: that needs a mount namespace, and this machine allows no more user namespaces
 ! [nono] hint: grant only the parts of [TMP]/work that the command needs, without [TMP]/work/closed
 = exit 125
 $ nono run --max-procs 5 -- true
-! [nono] error: a limit on processes needs a user namespace, and user namespaces are switched off here (their limit is reached)
-! [nono] hint: leave --max-procs out, or run as an ordinary user
+! [nono] error: cannot limit the number of processes: that needs a user namespace, and this machine allows no more user namespaces
+! [nono] hint: leave --max-procs out
 = exit 125
 $ nono run --allow-unix-socket socket -- true
-! [nono] weaker protection here: user namespaces are switched off here (their limit is reached); `nono setup --check-only` lists what that changes
+! [nono] weaker protection: this machine allows no more user namespaces; `nono setup --check-only` lists what that changes
 $ nono run -s --read ~ -- cat ../home/.ssh/id
 ! cat: ../home/.ssh/id: Permission denied
 = exit 1

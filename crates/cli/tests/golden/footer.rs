@@ -2,8 +2,8 @@
 
 use snapbox::str;
 
-use super::process::finish;
 use super::world::{World, golden};
+use nono_testkit::process::finish;
 
 #[test]
 fn a_failure_explains_the_policy() {
@@ -157,7 +157,7 @@ $ nono run --read . -- mv here there
 ! [nono]     open it with: --write [TMP]/work
 $ nono run --allow . --deny closed -- cat closed
 ! [nono] Denied:
-! [nono]   read [TMP]/work/closed: denied by user
+! [nono]   read [TMP]/work/closed: closed by --deny
 $ nono run --read .. -- cat ../home/.ssh/id
 ! [nono] Denied:
 ! [nono]   read [TMP]/home/.ssh/id: protected (ssh)

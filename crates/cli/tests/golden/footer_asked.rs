@@ -72,24 +72,24 @@ fn a_refusal_has_program_rule_count_and_flag() {
 $ nono run --ask --approve deny -- cat ../home/other
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/other by cat: refused by deny
+! [nono]   read [TMP]/home/other by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 $ nono run --ask --approve deny -- sh -c 'cat ../home/other; cat ../home/other ../home/other; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/other by cat (3 times): refused by deny
+! [nono]   read [TMP]/home/other by cat (3 times): denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 $ nono run --ask --approve deny -- sh -c 'echo x > ../home/new; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   write [TMP]/home/new by sh: refused by deny
+! [nono]   write [TMP]/home/new by sh: denied by --approve deny
 $ nono run --ask --approve policy:../home/rules.json --approve deny -- sh -c 'cat ../home/data/a ../home/data/secret/key ../home/other'
 ! [nono] granted while it ran: read [TMP]/home/data/a
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/data/secret/key by cat: refused by policy:[TMP]/home/rules.json#1 (line 3)
+! [nono]   read [TMP]/home/data/secret/key by cat: denied by policy:[TMP]/home/rules.json#1 (line 3)
 ! [nono]     open it with: --read-file [TMP]/home/data/secret/key
-! [nono]   read [TMP]/home/other by cat: refused by deny
+! [nono]   read [TMP]/home/other by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 $ nono run --ask --approve deny --read .. -- cat ../home/.ssh/id
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
@@ -99,11 +99,11 @@ $ nono run --ask --approve deny --read .. -- cat ../home/.ssh/id
 $ nono run --ask --approve deny --allow . --deny closed -- cat closed
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/work/closed by cat: denied by user
+! [nono]   read [TMP]/work/closed by cat: closed by --deny
 $ nono run --ask --approve deny --read . -- sh -c 'rm closed; cat ../home/other; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/other by cat: refused by deny
+! [nono]   read [TMP]/home/other by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 ! [nono]   write [TMP]/work/closed: granted for reading only
 ! [nono]     open it with: --write [TMP]/work
@@ -123,17 +123,17 @@ fn what_every_program_looks_for_is_hidden() {
 $ nono run --ask --approve deny -- sh -c 'cat ~/.inputrc ~/.terminfo/x/xterm; cat ../home/other; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/other by cat: refused by deny
+! [nono]   read [TMP]/home/other by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 ! [nono]   and [N] probes that programs make at every start (-v lists them)
 $ nono run --ask --approve deny -v -- sh -c 'cat ~/.inputrc ~/.terminfo/x/xterm; cat ../home/other; exit 1'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
-! [nono]   read [TMP]/home/.inputrc by cat: refused by deny
+! [nono]   read [TMP]/home/.inputrc by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/.inputrc
-! [nono]   read [TMP]/home/.terminfo/x/xterm by cat: refused by deny
+! [nono]   read [TMP]/home/.terminfo/x/xterm by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/.terminfo/x/xterm
-! [nono]   read [TMP]/home/other by cat: refused by deny
+! [nono]   read [TMP]/home/other by cat: denied by --approve deny
 ! [nono]     open it with: --read-file [TMP]/home/other
 
 "#]],
@@ -161,7 +161,7 @@ $ nono run --allow-net -- python3 -c 'import socket; socket.socket(socket.AF_UNI
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:
 ! [nono]   connect to the socket [TMP]/home/socket by python3: not granted
-! [nono]     it is a service outside the sandbox, which acts there for its clients
+! [nono]     no flag is proposed, since it is a service outside the sandbox, which acts there for its clients
 $ nono run --allow-connect-port 1 -- python3 -c 'import socket; socket.socket(socket.AF_INET).connect(("127.0.0.1", 9))'
 ! [nono] The command exited with code 1. This may be due to sandbox restrictions.
 ! [nono] Denied:

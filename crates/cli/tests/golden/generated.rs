@@ -4,8 +4,8 @@ use std::process::Command;
 
 use snapbox::str;
 
-use super::process::finish_with;
 use super::world::{World, skip};
+use nono_testkit::process::finish_with;
 
 const COMMANDS: &[&str] = &["run", "shell", "wrap", "why", "profile", "setup", "completion", "man"];
 
@@ -54,7 +54,7 @@ fn a_completion_works() {
     let world = World::new();
     let line = "eval \"$(nono completion bash)\"; COMP_WORDS=(nono run --bypass); COMP_CWORD=2; _nono nono --bypass run; echo \"${COMPREPLY[@]}\"";
     let mut command = world.command("bash");
-    let outcome = super::process::finish(command.args(["-c", line]));
+    let outcome = nono_testkit::process::finish(command.args(["-c", line]));
     assert_eq!(outcome.out(), "--bypass-protection\n", "{outcome:?}");
 }
 
@@ -90,7 +90,7 @@ $ nono man no-such
 ! [nono] hint: nono --help lists them
 = exit 2
 $ nono man --dir /proc/no
-! [nono] error: /proc/no: No such file or directory
+! [nono] error: cannot create /proc/no: No such file or directory
 = exit 125
 
 "#]],

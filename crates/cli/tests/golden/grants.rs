@@ -42,7 +42,7 @@ both
 $ nono run -s --write-file in -- sh -c 'echo file > in'; cat in
 file
 $ NONO_READ=/no/such nono run -- true
-! [nono] error: /no/such does not exist (granted by user)
+! [nono] error: /no/such does not exist (granted by you)
 = exit 125
 $ NONO_ALLOW=../home,. nono run -s -- sh -c 'cat in ../home/out'
 file

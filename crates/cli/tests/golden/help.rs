@@ -196,7 +196,7 @@ fn every_flag_of_rollback_is_there() {
             assert!(help.contains(flag), "rollback {command} {flag}: {help}");
         }
     }
-    for flag in ["[PATH]...", "--to <TIME|ID>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
+    for flag in ["[ID|PATH]...", "--to <TIME|ID>", "--dry-run", "--merge", "--force", "-y, --yes", "--json"] {
         assert!(world.sh("nono undo --help").out().contains(flag), "undo {flag}");
     }
     for flag in ["[PATH]...", "--stat", "--side-by-side", "--full", "--exit-code", "--json"] {
@@ -454,7 +454,8 @@ $ nono run --checkpoints -- true
 ! [nono] warning: [TMP]/work is not protected by a checkpoint: no project is writable for the command
 $ nono run --no-checkpoints -- true
 $ nono wrap --no-audit -- true
-! [nono] error: --no-audit needs a supervisor, and wrap runs without one
+! [nono] error: --no-audit needs a supervisor, and `nono wrap` has none
+! [nono] hint: use `nono run`, or leave --no-audit out
 = exit 2
 $ nono run -- echo --checkpoints
 --checkpoints

@@ -197,15 +197,15 @@ fn refuses_what_it_does_not_understand() {
         ],
         str![[r#"
 $ nono hooks install gemini --yes
-! [nono] error: [TMP]/home/.gemini/settings.json:3:3: a comma or the end is missing; nothing was changed
+! [nono] error: [TMP]/home/.gemini/settings.json:3:3: it is not valid JSON: expected `,` or `}`; nothing was changed
 ! [nono] hint: correct the file, and try again
 = exit 125
 $ nono hooks status gemini
 gemini       broken         [TMP]/home/.gemini/settings.json
-                            [TMP]/home/.gemini/settings.json:3:3: a comma or the end is missing; nothing was changed
+                            [TMP]/home/.gemini/settings.json:3:3: it is not valid JSON: expected `,` or `}`; nothing was changed
 = exit 1
 $ nono hooks install hermes --yes
-! [nono] error: [TMP]/home/.hermes/config.yaml:1: `hooks` in a form that nono does not extend; nothing was changed
+! [nono] error: [TMP]/home/.hermes/config.yaml:1: nono cannot extend `hooks` in this form; nothing was changed
 ! [nono] hint: add this by hand:
 ! [nono] hooks:
 ! [nono]   on_session_start:

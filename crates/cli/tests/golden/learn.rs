@@ -228,10 +228,10 @@ fn what_it_cannot_do_is_refused() {
         ],
         str![[r#"
 $ nono learn --ask -- true
-! [nono] error: --ask: learn does not ask, it only watches
+! [nono] error: --ask cannot be used with learn, which never asks; leave --ask out
 = exit 2
 $ nono learn --approve deny -- true
-! [nono] error: --approve: learn does not ask, it only watches
+! [nono] error: --approve cannot be used with learn, which never asks; leave --approve out
 = exit 2
 $ nono learn --save mine -- true
 ! [nono] error: [TMP]/home/.config/nono/profiles/mine.json already exists
@@ -261,7 +261,7 @@ $ nono learn --save -- sh -c 'exit 3'
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run -s --read-file ../bin/nono -- nono learn -- true
-! [nono] error: learn needs a supervisor of its own, which it cannot have inside a sandbox
+! [nono] error: learn needs a supervisor, which it cannot start inside a sandbox; run it outside
 = exit 2
 $ nono learn -s -- sh -c 'exit 3' > /dev/null
 = exit 3

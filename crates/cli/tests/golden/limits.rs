@@ -181,12 +181,12 @@ $ nono run --max-memory 0 -- true
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run --max-procs none -- true
-! [nono] error: invalid value 'none' for '--max-procs <N>': invalid digit found in string
+! [nono] error: invalid value 'none' for '--max-procs <N>': write a whole number from 1 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono run --max-procs 0 -- true
-! [nono] error: invalid value '0' for '--max-procs <N>': 0 is not in 1..18446744073709551615
+! [nono] error: invalid value '0' for '--max-procs <N>': write a whole number from 1 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

@@ -13,7 +13,6 @@
 
 mod audit_kit;
 mod checkpoints_kit;
-mod process;
 mod sessions;
 mod world;
 

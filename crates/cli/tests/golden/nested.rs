@@ -63,16 +63,19 @@ fn what_needs_a_supervisor_is_refused_inside() {
         str![[r#"
 $ nono run -s -- nono run --max-time 1s -- true
 ! [nono] error: --max-time needs a supervisor, and inside a nono sandbox the command runs directly
+! [nono] hint: leave --max-time out, or give it to the outer nono
 = exit 2
 $ nono run -s -- nono run --max-memory 1G -- true
 ! [nono] error: --max-memory needs a supervisor, and inside a nono sandbox the command runs directly
+! [nono] hint: leave --max-memory out, or give it to the outer nono
 = exit 2
 $ nono run -s -- nono run --diagnostics-json -- true
 ! [nono] error: --diagnostics-json needs a supervisor, and inside a nono sandbox the command runs directly
+! [nono] hint: leave --diagnostics-json out, or give it to the outer nono
 = exit 2
 $ nono run -s -- nono run --max-procs 5 -- true
-! [nono] error: a limit on processes needs a user namespace, and already inside a nono sandbox
-! [nono] hint: leave --max-procs out, or run as an ordinary user
+! [nono] error: cannot limit the number of processes: that needs a user namespace, and the outer nono sandbox allows none
+! [nono] hint: leave --max-procs out, or give it to the outer nono
 = exit 125
 
 "#]],
@@ -85,7 +88,7 @@ fn what_cannot_be_closed_inside_is_refused() {
     world.file("work/closed", "");
     world.golden(&["nono run -s --allow . -- nono run --allow . --deny closed -- true"], str![[r#"
 $ nono run -s --allow . -- nono run --allow . --deny closed -- true
-! [nono] error: [TMP]/work/closed cannot be closed inside [TMP]/work: that needs a mount namespace (already inside a nono sandbox)
+! [nono] error: cannot close [TMP]/work/closed inside [TMP]/work: that needs a mount namespace, and the outer nono sandbox allows none
 ! [nono] hint: grant only the parts of [TMP]/work that the command needs, without [TMP]/work/closed
 = exit 125
 
@@ -94,7 +97,7 @@ $ nono run -s --allow . -- nono run --allow . --deny closed -- true
 
 /// A variable alone does not make a sandbox.
 #[test]
-fn nobody_is_fooled_by_the_variable() {
+fn the_variable_alone_does_not_make_a_run_nested() {
     let world = World::new();
     world.file("work/caps", "{}");
     world.file("home/out", "outside\n");

@@ -131,7 +131,7 @@ $ nono run -p self -- true
 ! [nono] error: profiles extend each other in a circle: self -> self
 = exit 125
 $ nono run -p orphan -- true
-! [nono] error: there is no profile "rust-dex", wanted by "orphan" (nearest: "rust-dev")
+! [nono] error: there is no profile "rust-dex", which profile "orphan" extends (nearest: "rust-dev")
 ! [nono] hint: use "rust-dev"
 = exit 125
 $ nono run -p misnamed -- true
@@ -142,7 +142,7 @@ $ nono run -p network -- true
 ! [nono] hint: set network.block to true to allow those alone, or drop them
 = exit 125
 $ nono run --extends no-such -- true
-! [nono] error: there is no profile "no-such", wanted by "default"
+! [nono] error: there is no profile "no-such" (from --extends)
 ! [nono] hint: nono profile list shows the profiles there are
 = exit 125
 $ nono run -p clade-code -- true
@@ -225,9 +225,9 @@ fn validate_tells_of_every_file() {
         ],
         str![[r#"
 $ nono profile validate good.json
-good.json: fine
+good.json: valid
 $ nono profile validate bad.json good.json worse.json no-such.json
-good.json: fine
+good.json: valid
 ! [nono] error: bad.json:2:1: unknown key "nam" (nearest: "name")
 ! [nono] hint: write "name"
 ! [nono] error: worse.json:1:1: Unterminated object

@@ -66,7 +66,7 @@ $ nono profile init mine --extends rust-dev
 [TMP]/home/.config/nono/profiles/mine.json
 use it with: nono run -p mine -- command
 $ nono profile validate ~/.config/nono/profiles/mine.json
-[TMP]/home/.config/nono/profiles/mine.json: fine
+[TMP]/home/.config/nono/profiles/mine.json: valid
 $ nono run -p mine -- true
 $ nono profile init mine
 ! [nono] error: [TMP]/home/.config/nono/profiles/mine.json already exists

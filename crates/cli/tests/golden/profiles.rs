@@ -253,3 +253,20 @@ note
 "#]],
     );
 }
+
+#[test]
+fn a_run_reads_its_profile_once() {
+    let world = World::new();
+    world.profile(
+        "mine",
+        r#"{"workdir": {"access": "readwrite"}, "security": {"capability_elevation": true}}"#,
+    );
+    let rules = world.file("home/rules.json", r#"{"rules": []}"#);
+    let line = format!(
+        "strace -f -e trace=openat -o trace nono run -p mine --approve policy:{} -- true 2>errors; \
+         cat errors; grep -c profiles/mine.json trace",
+        rules.display()
+    );
+    let outcome = world.sh(&line);
+    assert_eq!(outcome.out(), "1\n", "{outcome:?}");
+}

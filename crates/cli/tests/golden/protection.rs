@@ -155,7 +155,7 @@ $ nono run --allow . --deny later -- true
 ! [nono] hint: create [TMP]/work/later first, or grant less than [TMP]/work
 = exit 125
 $ nono run --read sub --deny . -- true
-! [nono] error: [TMP]/work/sub is granted but lies in [TMP]/work, which is denied by user
+! [nono] error: [TMP]/work/sub is granted but lies in [TMP]/work, which is denied by you
 ! [nono] hint: drop the grant, or the deny of [TMP]/work
 = exit 125
 $ nono run --deny /no/such -- true

@@ -5,7 +5,7 @@ use snapbox::str;
 use super::world::World;
 
 #[test]
-fn outside_there_is_nobody_to_ask() {
+fn outside_there_is_no_supervisor_to_ask() {
     World::new().golden(
         &[
             "nono request --read file --reason why",
@@ -18,7 +18,7 @@ fn outside_there_is_nobody_to_ask() {
         ],
         str![[r#"
 $ nono request --read file --reason why
-! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
+! [nono] error: request works only inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
 ! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 $ nono request
@@ -47,11 +47,11 @@ $ NONO_REQUEST_SOCK=/no/such nono request --read file
 ! [nono] error: /no/such does not answer: No such file or directory
 = exit 125
 $ nono run -s --monitor -- nono request --read file
-! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
+! [nono] error: request works only inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
 ! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 $ nono wrap -- nono request --read file
-! [nono] error: request: this is not inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
+! [nono] error: request works only inside a supervised nono sandbox (NONO_REQUEST_SOCK names no socket)
 ! [nono] hint: `nono run` has a supervisor to ask; `nono wrap` and --monitor have none
 = exit 125
 
@@ -85,14 +85,14 @@ $ nono run -s --allow-cwd -- nono request --json --allow /etc/shadow
   "granted": false,
   "already_open": false,
   "by": null,
-  "reason": "the user may not open it, sandbox or not"
+  "reason": "you may not open it, even outside the sandbox"
 }
 = exit 1
 $ nono run -s --allow-cwd -- nono request --write ../home/letter -- sh -c 'echo x >&3'
 ! [nono] denied: write [TMP]/work/../home/letter: the command was not started with --ask
 = exit 1
 $ nono run -s -- nono request --read "$(printf 'x\033[31m')"
-! [nono] denied: read [TMP]/work/x\u{1b}[31m: there is no such file, or only the kernel can open it
+! [nono] denied: read [TMP]/work/x\u{1b}[31m: it does not exist, or is a special file that nono cannot open for you
 = exit 1
 $ nono run -s -- sh -c 'echo $NONO_REQUEST_SOCK; stat -c %a $NONO_REQUEST_SOCK'
 [TMP]/tmp/nono-[UID]/[SESSION]/request.sock
@@ -112,7 +112,7 @@ private
 fn it_is_for_the_session_alone() {
     let world = World::new();
     let args = ["run", "-s", "--", "sh", "-c", "echo ready; exec sleep 1000"];
-    let running = super::process::Running::start(&mut world.nono(&args));
+    let running = nono_testkit::process::Running::start(&mut world.nono(&args));
     running.until("ready");
     let socket = world.sessions()[0].join("request.sock");
     let outcome = world.sh(&format!("NONO_REQUEST_SOCK={} nono request --read file", socket.display()));

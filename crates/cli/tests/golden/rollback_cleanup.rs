@@ -49,10 +49,10 @@ $ nono rollback cleanup --keep 2
 ! [nono] hint: --dry-run shows what would be removed, --yes removes it without asking
 = exit 1
 $ nono rollback cleanup --keep 2 --dry-run
-1 session would be removed, about [SIZE] freed, about [SIZE] left
+1 session would be removed, about [SIZE] freed, about [SIZE] still used
   [1]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 1/file'  [TMP]/work/1
 $ nono rollback cleanup --keep 2 --yes
-! [nono] 1 session removed, [SIZE] freed, [SIZE] left
+! [nono] 1 session removed, [SIZE] freed, [SIZE] still used
 ! [nono]  [1]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 1/file'  [TMP]/work/1
 $ nono rollback list
 [TMP]/work/3 (1 session)
@@ -106,11 +106,11 @@ $ nono rollback pin [1]
 $ nono rollback pin [1]
 ! [nono] session [1] is kept until it is unpinned
 $ nono rollback cleanup --all --dry-run
-2 sessions would be removed, about [SIZE] freed, about [SIZE] left
+2 sessions would be removed, about [SIZE] freed, about [SIZE] still used
   [2]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 2/file'  [TMP]/work/2
   [3]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 3/file'  [TMP]/work/3
 $ nono rollback cleanup --all --yes
-! [nono] 2 sessions removed, [SIZE] freed, [SIZE] left
+! [nono] 2 sessions removed, [SIZE] freed, [SIZE] still used
 ! [nono]  [2]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 2/file'  [TMP]/work/2
 ! [nono]  [3]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 3/file'  [TMP]/work/3
 $ nono rollback list
@@ -120,11 +120,11 @@ $ nono rollback verify
 [1]: good (2 snapshots, [N] objects, [SIZE], sealed)
 $ nono rollback cleanup --max-size 1K --yes
 ! [nono] nothing to remove
-! [nono] still over the size limit: what is left is running, pinned or foreign
+! [nono] still over the size limit: the sessions left are running, pinned or made by another program
 $ nono rollback unpin [1]
 ! [nono] session [1] may be removed when room is needed
 $ nono rollback cleanup --all --yes
-! [nono] 1 session removed, [SIZE] freed, [SIZE] left
+! [nono] 1 session removed, [SIZE] freed, [SIZE] still used
 ! [nono]  [1]  [AGE]  sh -c 'head -c 300000 /dev/urandom > 1/file'  [TMP]/work/1
 $ nono rollback list
 no sessions; `nono run --rollback -- command` makes one
@@ -148,7 +148,7 @@ fn the_configured_limits_hold_where_none_is_given() {
         &["nono rollback cleanup --dry-run"],
         str![[r#"
 $ nono rollback cleanup --dry-run
-! [nono] error: [TMP]/state/config.toml: `rollback.max_session` is not known
+! [nono] error: [TMP]/state/config.toml: unknown key "rollback.max_session" (nearest: "rollback.max_sessions")
 = exit 125
 
 "#]],

@@ -30,19 +30,19 @@ fn wrong_words() {
         ],
         str![[r#"
 $ nono rollback restore nobody --yes
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback restore '' --yes
-! [nono] error: there is no session
+! [nono] error: no session is called ""
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback restore ./nowhere --yes
-! [nono] error: [TMP]/work/nowhere is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path [TMP]/work/nowhere
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 $ nono rollback restore "$(printf 'x\033[31m')" --yes
-! [nono] error: there is no session x\u{1b}[31m
+! [nono] error: no session is called "x\u{1b}[31m"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback list --recent -1
@@ -53,7 +53,7 @@ $ nono rollback list --recent -1
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono rollback list --recent many
-! [nono] error: invalid value 'many' for '--recent <N>': invalid digit found in string
+! [nono] error: invalid value 'many' for '--recent <N>': write a whole number from 1 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
@@ -63,7 +63,7 @@ $ nono rollback cleanup --max-size much --yes
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono rollback cleanup --older-than soon --yes
-! [nono] error: invalid value 'soon' for '--older-than <DAYS>': invalid digit found in string
+! [nono] error: invalid value 'soon' for '--older-than <DAYS>': write a whole number from 0 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
@@ -75,11 +75,11 @@ $ nono rollback cleanup --all --keep 3 --yes
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono rollback verify nobody
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback pin nobody
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback nothing

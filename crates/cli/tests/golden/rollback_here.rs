@@ -76,7 +76,7 @@ $ nono rollback show --stat
 ! [nono] the last session here: [1] (sh -c true, [AGE])
 $ nono rollback restore --yes
 ! [nono] the last session here: [1] (sh -c true, [AGE])
-! [nono] back to before session [1] (sh -c true, [AGE]) in [TMP]/work:
+! [nono] go back to before session [1] (sh -c true, [AGE]) in [TMP]/work:
 ! [nono] nothing to restore
 
 "#]],
@@ -100,7 +100,7 @@ fn restores() {
         str![[r#"
 $ nono rollback restore b --yes
 ! [nono] the last session here: [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE])
-! [nono] back to before session [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE]) in [TMP]/work:
+! [nono] went back to before session [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ b
 ! [nono] undo this with: nono rollback undo [2].1
@@ -109,7 +109,7 @@ $ cat a b
 1
 $ nono rollback restore --yes
 ! [nono] the last session here: [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE])
-! [nono] back to before session [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE]) in [TMP]/work:
+! [nono] went back to before session [2] (sh -c 'echo 2 > a; echo 2 > b', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ a
 ! [nono] undo this with: nono rollback undo [2].2
@@ -117,7 +117,7 @@ $ cat a b
 1
 1
 $ nono rollback restore [1] ./a --yes
-! [nono] back to before session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ a
 ! [nono] undo this with: nono rollback undo [1].1
@@ -125,7 +125,7 @@ $ cat a b
 a
 1
 $ nono rollback restore [1] --yes
-! [nono] back to before session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo 1 > a; echo 1 > b', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ b
 ! [nono] undo this with: nono rollback undo [1].2
@@ -165,8 +165,8 @@ $ nono rollback show ./build --stat
 ! [nono] the last session here: [1] (sh -c 'echo new > build; echo new > other', [AGE])
 $ nono rollback show -- build --stat
 ! [nono] the last session here: [1] (sh -c 'echo new > build; echo new > other', [AGE])
-! [nono] error: [TMP]/work/--stat is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path [TMP]/work/--stat
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 $ nono rollback show --stat -- build
 ~ build | 2 +-
@@ -174,7 +174,7 @@ $ nono rollback show --stat -- build
 ! [nono] the last session here: [1] (sh -c 'echo new > build; echo new > other', [AGE])
 $ nono rollback restore ./build --yes
 ! [nono] the last session here: [1] (sh -c 'echo new > build; echo new > other', [AGE])
-! [nono] back to before session [1] (sh -c 'echo new > build; echo new > other', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo new > build; echo new > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ build
 ! [nono] undo this with: nono rollback undo [1].1
@@ -182,7 +182,7 @@ $ cat build other
 old
 new
 $ nono rollback restore build --yes
-! [nono] back to before session [1] (sh -c 'echo new > build; echo new > other', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo new > build; echo new > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ other
 ! [nono] undo this with: nono rollback undo [1].2
@@ -195,7 +195,7 @@ old
 }
 
 #[test]
-fn what_is_neither() {
+fn an_argument_that_is_no_session_and_no_path_is_refused() {
     let sessions = sample();
     sessions.golden(
         &[
@@ -209,23 +209,23 @@ fn what_is_neither() {
         ],
         str![[r#"
 $ nono rollback show nobody
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show ./nobody
-! [nono] error: [TMP]/work/nobody is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [2] has no path [TMP]/work/nobody
+! [nono] hint: `nono rollback show [2]` lists what the session changed
 = exit 125
 $ nono rollback show '' --stat
-! [nono] error: there is no session
+! [nono] error: no session is called ""
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show last nobody
-! [nono] error: [TMP]/work/nobody is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [3] has no path [TMP]/work/nobody
+! [nono] hint: `nono rollback show [3]` lists what the session changed
 = exit 125
 $ nono rollback show 'no*' --stat
-! [nono] error: there is no session no*
+! [nono] error: no session is called "no*"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show '[ab]' --stat
@@ -243,21 +243,21 @@ $ rm b; nono rollback show b --stat
 }
 
 #[test]
-fn nowhere() {
+fn without_sessions_each_command_names_the_next_step() {
     World::new().golden(
         &["nono rollback show", "nono rollback restore", "nono rollback review"],
         str![[r#"
 $ nono rollback show
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 125
 $ nono rollback restore
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 125
 $ nono rollback review
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 125
 
 "#]],
@@ -270,11 +270,11 @@ $ nono rollback review
         &["cd there && nono rollback show", "cd there && nono rollback restore here"],
         str![[r#"
 $ cd there && nono rollback show
-! [nono] error: no session worked in [TMP]/work/there
-! [nono] hint: the last one, [1], worked in [TMP]/work/here: nono rollback show [1]
+! [nono] error: no session has snapshots of [TMP]/work/there
+! [nono] hint: the last session, [1], has snapshots of [TMP]/work/here: nono rollback show [1]
 = exit 125
 $ cd there && nono rollback restore here
-! [nono] error: there is no session here
+! [nono] error: no session is called "here"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 

@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use snapbox::str;
 
-use super::process::Running;
 use super::sessions::Sessions;
 use super::world::World;
+use nono_testkit::process::Running;
 
 #[test]
 fn without_sessions_nothing_is_said_or_made() {
@@ -42,7 +42,8 @@ no sessions to check
 $ nono rollback verify --json
 {
   "good": true,
-  "sessions": []
+  "sessions": [],
+  "running": []
 }
 $ nono rollback recover
 ! [nono] there is no interrupted restore
@@ -51,14 +52,16 @@ nothing to remove
 $ nono rollback cleanup --all --yes
 ! [nono] nothing to remove
 $ nono undo --yes
-! [nono] error: no session worked in [TMP]/work
-! [nono] hint: `nono run --rollback -- command` makes one
+! [nono] error: no session has snapshots of [TMP]/work
+! [nono] hint: `nono run --rollback -- command` takes them
 = exit 1
 $ nono redo --yes
-! [nono] error: there is no restore in [TMP]/work that was not undone
+! [nono] error: nothing to redo in [TMP]/work
+! [nono] hint: `nono status` shows what can be undone here
 = exit 1
 $ nono rollback undo --yes
-! [nono] error: there is no restore that was not undone
+! [nono] error: no restore is left to undo
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 1
 $ nono rollback restore last --yes
 ! [nono] error: there are no sessions yet
@@ -106,7 +109,7 @@ $ nono rollback list --recent 1
 [TMP]/work/a (1 session)
   [3]  [AGE]  sh -c true  +0 ~0 -0
 $ nono rollback list --recent 0
-! [nono] error: invalid value '0' for '--recent <N>': 0 is not in 1..=4294967295
+! [nono] error: invalid value '0' for '--recent <N>': write a whole number from 1 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2
@@ -182,14 +185,14 @@ fn one_that_runs_and_one_that_was_killed() {
         str![[r#"
 $ nono rollback list
 [TMP]/work (1 session)
-  [1]  [AGE]  sh -c 'echo after > kept; echo ready; exec sl...  [live]
+  [1]  [AGE]  sh -c 'echo after > kept; echo ready; exec sl...  [running]
 $ nono rollback restore last --yes
 ! [nono] error: session [1] is running on [TMP]/work
-! [nono] hint: wait until it has ended, or end it with `nono stop`
+! [nono] hint: wait until it ends, or run `nono stop [1]`
 = exit 1
 $ nono undo --yes
 ! [nono] error: session [1] is running on [TMP]/work
-! [nono] hint: wait until it has ended, or end it with `nono stop`
+! [nono] hint: wait until it ends, or run `nono stop [1]`
 = exit 1
 $ nono rollback verify
 ! [nono] session [1] is running: not checked
@@ -206,7 +209,7 @@ $ nono rollback cleanup --all --yes
     assert_eq!(sessions.json("nono rollback list --json", 0)[0]["status"], "interrupted");
     sessions.golden_while_running(&["nono rollback restore last --yes", "cat kept"], str![[r#"
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'echo after > kept; echo ready; exec sleep 1000', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > kept; echo ready; exec sleep 1000', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ kept
 ! [nono] undo this with: nono rollback undo [1].1
@@ -235,7 +238,7 @@ $ nono rollback list
 [TMP]/work (2 sessions)
   [2]  [AGE]  sh -c 'echo 2 > a'  +0 ~1 -0
   [1]  [AGE]
-! [nono] warning: 1 session cannot be read; --all says why
+! [nono] warning: 1 entry of [TMP]/state/rollbacks is not a readable session; `nono rollback list --all` says why
 $ nono rollback list --all
 [TMP]/work (2 sessions)
   [2]  [AGE]  sh -c 'echo 2 > a'  +0 ~1 -0
@@ -243,10 +246,11 @@ $ nono rollback list --all
 ! [nono] warning: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is not a session: it is not a directory
 $ nono rollback verify
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
-[1]: NOT good (2 snapshots, [N] objects, [SIZE], not sealed)
+[1]: BAD (2 snapshots, [N] objects, [SIZE], seal broken)
   [TMP]/state/rollbacks/[1]/session.json is damaged: key must be a string at line 1 column 3
-  [TMP]/state/rollbacks/[1]/session.json is not what was sealed
+  [TMP]/state/rollbacks/[1]/session.json was changed after the session was sealed
 ! [nono] error: [TMP]/state/rollbacks/odd\u{1b}[31m\u{a}name is not a session: it is not a directory
+! [nono] hint: `nono rollback repair --dry-run` shows what can be rebuilt
 = exit 1
 
 "#]],

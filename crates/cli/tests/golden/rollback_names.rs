@@ -4,8 +4,8 @@ use std::fs;
 
 use snapbox::str;
 
-use super::process::finish;
 use super::sessions::Sessions;
+use nono_testkit::process::finish;
 
 #[test]
 fn a_session_by_the_beginning_of_its_id_its_name_or_its_folder() {
@@ -46,12 +46,12 @@ fn names_of_any_bytes() {
         &["nono rollback restore last --dry-run", "nono rollback restore last --yes"],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
+go back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 bring back 1
   + a�\u{a}\u{1b}[31m
 these changed while the command ran; some of the changes may be your own
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'rm a*', [AGE]) in [TMP]/work:
 ! [nono] brought back 1
 ! [nono]  + a�\u{a}\u{1b}[31m
 ! [nono] undo this with: nono rollback undo [1].1

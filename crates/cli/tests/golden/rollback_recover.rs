@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::process::Running;
 use super::sessions::Sessions;
+use nono_testkit::process::Running;
 
 const FILES: usize = 6000;
 
@@ -25,7 +25,7 @@ fn count(sessions: &Sessions) -> usize {
 }
 
 /// Restores until a part is there, and then sends the signal.
-fn cut_off(sessions: &Sessions, signal: Signal) -> super::process::Outcome {
+fn cut_off(sessions: &Sessions, signal: Signal) -> nono_testkit::process::Outcome {
     let mut command = sessions.world.nono(&["rollback", "restore", "last", "--yes"]);
     let running = Running::start(&mut command);
     let journal = sessions.folder(1).join("restore.journal");

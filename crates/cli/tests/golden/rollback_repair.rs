@@ -55,10 +55,10 @@ $ nono rollback repair
 $ nono rollback repair
 ! [nono] nothing is damaged
 $ nono undo --yes [1]
-! [nono] back to before session [1] (sh -c 'echo 1 > file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo 1 > file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ file
-! [nono] the session has no final snapshot: changes made after it cannot be told apart and were undone too
+! [nono] the session has no final snapshot, so nono cannot tell your later changes from the command's: both were undone
 ! [nono] undo this with: nono rollback undo [1].1
 $ cat file
 before

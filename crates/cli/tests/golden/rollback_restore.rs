@@ -22,7 +22,7 @@ fn a_dry_run_shows_everything_and_does_nothing() {
         &["nono rollback restore last --dry-run", "cat changed; ls", "nono undo --dry-run"],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+go back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 bring back 1, change 1, remove 1, set permissions of 1
   ~ changed
   M dir/mode
@@ -35,7 +35,7 @@ changed
 dir
 new
 $ nono undo --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+go back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 bring back 1, change 1, remove 1, set permissions of 1
   ~ changed
   M dir/mode
@@ -84,7 +84,7 @@ $ nono undo
 $ cat changed
 after
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
 ! [nono]  ~ changed
 ! [nono]  M dir/mode
@@ -120,7 +120,7 @@ fn everything_back_and_forth() {
         ],
         str![[r#"
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
 ! [nono]  ~ changed
 ! [nono]  M dir/mode
@@ -135,10 +135,10 @@ changed
 dir
 removed
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] go back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] nothing to restore
 $ nono rollback undo --yes
-! [nono] take back the restore of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
 ! [nono]  ~ changed
 ! [nono]  M dir/mode
@@ -152,7 +152,8 @@ changed
 dir
 new
 $ nono rollback undo --yes
-! [nono] error: there is no restore that was not undone
+! [nono] error: no restore is left to undo
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 1
 
 "#]],
@@ -190,7 +191,7 @@ fn parts_of_it() {
         ],
         str![[r#"
 $ nono rollback restore last changed --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ changed
 ! [nono] undo this with: nono rollback undo [1].1
@@ -200,7 +201,7 @@ changed
 dir
 new
 $ cd dir && nono rollback restore last ../re* mode --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, set permissions of 1
 ! [nono]  M dir/mode
 ! [nono]  + removed
@@ -212,12 +213,12 @@ new
 removed
 644
 $ nono rollback restore last new --dry-run
-back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+go back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 remove 1
   - new/file
 these changed while the command ran; some of the changes may be your own
 $ nono rollback restore last new --yes
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] removed 1
 ! [nono]  - new/file
 ! [nono] undo this with: nono rollback undo [1].3
@@ -226,12 +227,12 @@ changed
 dir
 removed
 $ nono rollback restore last nowhere --yes
-! [nono] error: [TMP]/work/nowhere is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path [TMP]/work/nowhere
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 $ nono rollback restore last /etc --yes
-! [nono] error: /etc is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path /etc
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 
 "#]],
@@ -239,7 +240,7 @@ $ nono rollback restore last /etc --yes
 }
 
 #[test]
-fn what_somebody_else_changed_is_kept_forced_or_merged() {
+fn what_was_changed_since_is_kept_forced_or_merged() {
     let sessions = Sessions::new();
     let world = &sessions.world;
     let text = |first: &str, last: &str| format!("{first}\n2\n3\n4\n5\n6\n7\n{last}\n");
@@ -269,33 +270,33 @@ fn what_somebody_else_changed_is_kept_forced_or_merged() {
         ],
         str![[r#"
 $ nono rollback restore last --dry-run
-back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+go back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 nothing to restore
-kept as it is: 3 paths
-  apart: changed by others since
-  mine: changed by others since
-  same: changed by others since
+kept unchanged: 3 paths
+  apart: changed later
+  mine: changed later
+  same: changed later
 hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
 $ nono rollback restore last --yes
-! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] go back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] nothing to restore
-! [nono] kept as it is: 3 paths
-! [nono]  apart: changed by others since
-! [nono]  mine: changed by others since
-! [nono]  same: changed by others since
+! [nono] kept unchanged: 3 paths
+! [nono]  apart: changed later
+! [nono]  mine: changed later
+! [nono]  same: changed later
 ! [nono] hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
 = exit 1
 $ nono rollback restore last --merge --yes
-! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ apart
 ! [nono] merged with later changes: 1 file
 ! [nono]  apart
-! [nono] kept as it is: 2 paths
-! [nono]  mine: changed by others since
-! [nono]  same: changed by others since, and it does not merge
+! [nono] kept unchanged: 2 paths
+! [nono]  mine: changed later
+! [nono]  same: changed later, and it cannot be merged
 ! [nono] undo this with: nono rollback undo [1].1
-! [nono] hint: --force also restores what changed later (`nono rollback undo` takes that back), --merge merges text files
+! [nono] hint: --conflict-markers writes both versions into files that do not merge; --force overwrites them (`nono rollback undo` takes that back)
 = exit 1
 $ cat apart same
 1
@@ -308,7 +309,7 @@ $ cat apart same
 mine
 mine
 $ nono rollback undo --yes
-! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ apart
 ! [nono] undo this with: nono rollback undo [1].2
@@ -323,7 +324,7 @@ agent
 mine
 mine
 $ nono rollback restore last --merge --conflict-markers --yes same
-! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ same
 ! [nono] merged with later changes: 1 file
@@ -338,12 +339,12 @@ agent
 one
 >>>>>>> snapshot 0
 $ nono rollback undo --yes
-! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ same
 ! [nono] undo this with: nono rollback undo [1].4
 $ nono rollback restore last --force --yes
-! [nono] back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] changed 2, removed 1
 ! [nono]  ~ apart
 ! [nono]  - mine
@@ -362,7 +363,7 @@ one
 apart
 same
 $ nono rollback undo --yes
-! [nono] take back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'sed -i s/1/agent/ apart; echo agent > same', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 2
 ! [nono]  ~ apart
 ! [nono]  + mine
@@ -412,7 +413,7 @@ fn a_snapshot_that_there_is_and_one_that_there_is_not() {
         ],
         str![[r#"
 $ nono rollback restore last --yes > /dev/null
-! [nono] back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
 ! [nono]  ~ changed
 ! [nono]  M dir/mode
@@ -420,7 +421,7 @@ $ nono rollback restore last --yes > /dev/null
 ! [nono]  + removed
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback restore last --snapshot 1 --yes
-! [nono] back to snapshot 1 of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
+! [nono] went back to snapshot 1 of session [1] (sh -c 'echo after > changed; rm removed; chmod 600 dir/mode; mkdir new; echo x > new/file', [AGE]) in [TMP]/work:
 ! [nono] brought back 1, changed 1, removed 1, set permissions of 1
 ! [nono]  ~ changed
 ! [nono]  M dir/mode
@@ -437,7 +438,7 @@ $ nono rollback restore last --snapshot 7 --yes
 ! [nono] hint: `nono rollback show [1] --snapshots` lists them
 = exit 125
 $ nono rollback restore last --snapshot x --yes
-! [nono] error: invalid value 'x' for '--snapshot <N>': invalid digit found in string
+! [nono] error: invalid value 'x' for '--snapshot <N>': write a whole number from 0 on
 ! [nono]
 ! [nono] For more information, try '--help'.
 = exit 2

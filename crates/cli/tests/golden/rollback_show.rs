@@ -94,8 +94,8 @@ session [1]  finished
 see the differences: nono rollback show [1] --diff
 put everything back: nono rollback restore [1]
 $ nono rollback show last nowhere
-! [nono] error: [TMP]/work/nowhere is neither in the session nor in its roots
-! [nono] hint: `nono rollback show ID` lists what the session changed
+! [nono] error: session [1] has no path [TMP]/work/nowhere
+! [nono] hint: `nono rollback show [1]` lists what the session changed
 = exit 125
 
 "##]],
@@ -188,10 +188,10 @@ diff --git a/data b/data
 index bdc955b7b2e610ad5a72302b139a2e6cb325519a..350ed01038bfaa2fda2722ada23a75bdd971bd68 100644
 GIT binary patch
 literal 3
-NcmV+e0Q~;|0s{aF00sa6
+KcmZQzVg>*J3IGNG
 
 literal 2
-McmV+d0R8^}0RRI40ssI2
+JcmZQz1ONa700IC2
 
 diff --git a/edited.txt b/edited.txt
 index a79bd901c20754d6af62a34b2bbcdddfcc564dc9..a0713a00c4c0cfc4de1b734e3e76ce05b3804643 100644
@@ -306,7 +306,7 @@ $ nono rollback show last --snapshots
 0  [TIME] ([AGE])  baseline
 1  [TIME] ([AGE])
 $ nono rollback show last --coverage
-snapshot 0: 1 files, [SIZE]
+snapshot 0: 1 file, [SIZE]
 not covered: 1 path
   [TMP]/work/.venv: Python virtual environment
 $ nono rollback show last
@@ -336,7 +336,7 @@ $ nono rollback show last --from 7
 ! [nono] hint: `nono rollback show [1] --snapshots` lists them
 = exit 125
 $ nono rollback show nobody
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback show last --diff | head -1

@@ -30,7 +30,7 @@ fn what_the_last_session_here_did() {
         ],
         str![[r#"
 $ cd a && nono undo --yes
-! [nono] back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
+! [nono] went back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].1
@@ -42,7 +42,7 @@ $ cd a && nono undo --yes
 ! [nono] hint: `nono redo` takes the last undo back, `nono rollback list` shows all
 = exit 1
 $ nono redo --yes
-! [nono] take back the restore of session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
+! [nono] took back the restore of session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].2
@@ -50,7 +50,7 @@ $ cat a/file b/file
 first
 second
 $ nono undo --yes
-! [nono] back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
+! [nono] went back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].1
@@ -62,16 +62,16 @@ take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]) in [T
 change 1
   ~ file
 $ nono redo --yes
-! [nono] take back the restore of session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
+! [nono] took back the restore of session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].2
 $ nono undo --to [1] --yes
-! [nono] back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
+! [nono] went back to before session [2] (sh -c 'echo second > b/file', [AGE]) in [TMP]/work/b:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].3
-! [nono] back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
+! [nono] went back to before session [1] (sh -c 'echo first > a/file', [AGE]) in [TMP]/work/a:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].3
@@ -79,8 +79,8 @@ $ cat a/file b/file
 before
 before
 $ cd ../home && nono undo --yes
-! [nono] error: no session worked in [TMP]/home
-! [nono] hint: the last one, [2], worked in [TMP]/work/b; `nono rollback list` shows all
+! [nono] error: no session has snapshots of [TMP]/home
+! [nono] hint: the last session, [2], has snapshots of [TMP]/work/b; `nono rollback list` shows all
 = exit 1
 $ cat b/file
 before
@@ -113,18 +113,19 @@ fn a_restore_by_its_id_its_session_or_as_the_last_one() {
         ],
         str![[r#"
 $ nono rollback undo --yes
-! [nono] error: there is no restore that was not undone
+! [nono] error: no restore is left to undo
+! [nono] hint: `nono rollback list` lists the sessions
 = exit 1
 $ nono rollback undo [1] --yes
 ! [nono] error: there is no restore to undo in session [1]
 = exit 1
 $ nono rollback restore last file --yes
-! [nono] back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].1
 $ nono rollback restore last other --yes
-! [nono] back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
+! [nono] went back to before session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ other
 ! [nono] undo this with: nono rollback undo [1].2
@@ -133,7 +134,7 @@ take back the restore of session [1] (sh -c 'echo after > file; echo after > oth
 change 1
   ~ file
 $ nono rollback undo [1].1 --yes
-! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [1].3
@@ -144,7 +145,7 @@ $ nono rollback undo [1].1 --yes
 ! [nono] error: restore [1].1 was undone already
 = exit 1
 $ nono rollback undo last --yes
-! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ other
 ! [nono] undo this with: nono rollback undo [1].4
@@ -155,11 +156,11 @@ $ nono rollback undo [1].99 --yes
 ! [nono] error: there is no restore [1].99
 = exit 125
 $ nono rollback undo nobody.1 --yes
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 $ nono rollback undo nobody --yes
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 
@@ -179,11 +180,11 @@ fn edits_after_a_restore_survive_its_undo() {
         &["nono redo --yes", "cat file other"],
         str![[r#"
 $ nono redo --yes
-! [nono] take back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
+! [nono] took back the restore of session [1] (sh -c 'echo after > file; echo after > other', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ other
-! [nono] kept as it is: 1 path
-! [nono]  file: changed by others since
+! [nono] kept unchanged: 1 path
+! [nono]  file: changed later
 ! [nono] undo this with: nono rollback undo [1].2
 = exit 1
 $ cat file other

@@ -22,7 +22,7 @@ $ nono rollback verify
 $ nono rollback verify last
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
 $ nono undo --yes
-! [nono] back to before session [2] (sh -c 'echo 2 > file', [AGE]) in [TMP]/work:
+! [nono] went back to before session [2] (sh -c 'echo 2 > file', [AGE]) in [TMP]/work:
 ! [nono] changed 1
 ! [nono]  ~ file
 ! [nono] undo this with: nono rollback undo [2].1
@@ -62,17 +62,17 @@ fn an_altered_one_is_named_and_the_others_are_checked() {
         str![[r#"
 $ nono rollback verify
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
-[1]: NOT good (2 snapshots, [N] objects, [SIZE], not sealed)
-  [TMP]/state/rollbacks/[1]/session.json is not what was sealed
+[1]: BAD (2 snapshots, [N] objects, [SIZE], seal broken)
+  [TMP]/state/rollbacks/[1]/session.json was changed after the session was sealed
 = exit 1
 $ nono rollback verify [2]
 [2]: good (2 snapshots, [N] objects, [SIZE], sealed)
 $ nono rollback verify [1]
-[1]: NOT good (2 snapshots, [N] objects, [SIZE], not sealed)
-  [TMP]/state/rollbacks/[1]/session.json is not what was sealed
+[1]: BAD (2 snapshots, [N] objects, [SIZE], seal broken)
+  [TMP]/state/rollbacks/[1]/session.json was changed after the session was sealed
 = exit 1
 $ nono rollback verify nobody
-! [nono] error: there is no session nobody
+! [nono] error: no session is called "nobody"
 ! [nono] hint: `nono rollback list` lists the sessions
 = exit 125
 
@@ -102,6 +102,6 @@ fn damaged_content() {
     fs::write(&pack, bytes).unwrap();
     let outcome = sessions.sh("nono rollback verify");
     assert_eq!(outcome.code(), Some(1), "{outcome:?}");
-    assert!(outcome.out().contains("NOT good"), "{outcome:?}");
+    assert!(outcome.out().contains("BAD ("), "{outcome:?}");
     assert!(outcome.out().contains(pack.to_str().unwrap()), "{outcome:?}");
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use super::process::{Running, finish};
 use super::world::{World, skip, uid};
+use nono_testkit::process::{Running, finish};
 
 #[test]
 fn the_child_can_read_its_own_policy() {
@@ -74,7 +74,7 @@ fn it_is_gone_afterwards() {
 fn what_wrap_and_the_killed_leave_is_swept_by_the_next_run() {
     let world = World::new();
     world.sh("nono wrap -- true").quiet(0);
-    assert_eq!(world.sessions().len(), 1, "nobody is there to remove it");
+    assert_eq!(world.sessions().len(), 1, "no process is there to remove it");
     let running = Running::start(&mut world.nono(&["run", "--", "sh", "-c", "echo ready; exec sleep 1000"]));
     running.until("ready");
     assert_eq!(world.sessions().len(), 1, "the first is swept, the second alive");
@@ -169,7 +169,7 @@ fn a_granted_temporary_folder_does_not_open_other_sessions() {
 
 /// And one that was changed all the same, from outside, is not used.
 #[test]
-fn a_mask_that_somebody_changed_is_not_used() {
+fn a_mask_that_was_changed_is_not_used() {
     let world = World::new();
     world.file("work/denied", "denied");
     world.sh("nono run -- true").quiet(0);

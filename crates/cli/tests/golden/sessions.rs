@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use snapbox::IntoData;
 
-use super::process::Outcome;
 use super::world::{World, golden};
+use nono_testkit::process::Outcome;
 
 /// A world with sessions. In transcripts the first is `[1]`, the second `[2]`.
 pub(crate) struct Sessions {

@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 
-use super::process::{Running, finish};
 use super::world::World;
+use nono_testkit::process::{Running, finish};
 
 /// Says "ready", then the name of each signal it gets, until it gets USR1.
 const COUNTING: &str = "
@@ -115,7 +115,7 @@ s = socket.socket(socket.AF_UNIX); s.connect('holder'); socket.send_fds(s, [b'x'
 
 /// The pipe that nono reads the errors of the command from does not end with the command, then.
 #[test]
-fn somebody_outside_who_keeps_the_errors_open_holds_up_nobody() {
+fn an_outside_process_that_keeps_stderr_open_does_not_delay_the_end() {
     for way in ["--supervised", "--monitor"] {
         let world = World::new();
         let mut holder = Running::start(world.command("/usr/bin/python3").args(["-c", HOLDER]));

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use snapbox::str;
 
 use super::checkpoints_kit::{ids, moments};
-use super::process::Running;
 use super::sessions::Sessions;
 use super::world::{World, golden};
+use nono_testkit::process::Running;
 
 fn transcript(sessions: &Sessions, lines: &[&str]) -> String {
     ids(&sessions.transcript(lines).lines().map(|line| moments(line) + "\n").collect::<String>())

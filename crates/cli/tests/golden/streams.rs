@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use super::process::{finish, finish_with};
 use super::world::World;
+use nono_testkit::process::{finish, finish_with};
 
 const WAYS: &[&[&str]] = &[&["run"], &["run", "--no-diagnostics"], &["run", "--monitor"], &["wrap"]];
 

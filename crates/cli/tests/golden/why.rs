@@ -75,10 +75,10 @@ ALLOWED: read+write data/../data/new
 granted by: [TMP]/work (read+write) [user]
 $ nono why --allow . --deny data --path data/file
 DENIED: read data/file
-reason: denied by user
+reason: closed by --deny
 rule: deny [user]
 closest grant: [TMP]/work (read+write) [user]
-to open it: no flag opens this
+to open it: leave --deny out
 $ nono why --allow .. --path ~/.ssh/id
 DENIED: read [TMP]/home/.ssh/id
 reason: protected (ssh)
@@ -231,11 +231,11 @@ $ nono run --monitor --allow-net -- nono why --self --host example.org
 ALLOWED: connect to example.org
 reason: the network is open
 $ nono why --self --path data/file
-! [nono] error: --self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)
+! [nono] error: --self works only inside a nono sandbox (NONO_CAP_FILE names no file)
 ! [nono] hint: leave --self out to ask about a policy given by flags
 = exit 125
 $ NONO_CAP_FILE=/no/such nono why --self --path data/file
-! [nono] error: --self: this is not inside a nono sandbox (NONO_CAP_FILE names no file)
+! [nono] error: --self works only inside a nono sandbox (NONO_CAP_FILE names no file)
 ! [nono] hint: leave --self out to ask about a policy given by flags
 = exit 125
 
@@ -274,7 +274,7 @@ $ nono why --self --allow . --path x
 ! [nono] For more information, try '--help'.
 = exit 2
 $ nono why --read /no/such --path x
-! [nono] error: /no/such does not exist (granted by user)
+! [nono] error: /no/such does not exist (granted by you)
 = exit 125
 
 "#]],

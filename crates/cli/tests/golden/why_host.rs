@@ -76,26 +76,26 @@ fn addresses_of_a_filtered_network() {
         str![[r#"
 $ nono why --self --host localhost --port 80
 DENIED: connect to localhost:80
-reason: it leads to a loopback address, which only a rule that names it opens
+reason: it resolves to a loopback address, which needs a rule of its own
 to open it: --allow-domain localhost:80
 $ nono why --self --host localhost --port 5432
 ALLOWED: connect to localhost:5432
 reason: the port is open
 $ nono why --self --host 10.1.2.3 --port 443
 DENIED: connect to 10.1.2.3:443
-reason: it leads to a private address, which only a rule that names it opens
+reason: it resolves to a private address, which needs a rule of its own
 to open it: --allow-domain 10.1.2.3:443
 $ nono why --self --host ::1 --port 80
 DENIED: connect to [::1]:80
-reason: it leads to a loopback address, which only a rule that names it opens
+reason: it resolves to a loopback address, which needs a rule of its own
 to open it: --allow-domain '[::1]:80'
 $ nono why --self --host 169.254.169.254
 DENIED: connect to 169.254.169.254
-reason: it leads to a metadata address, which only a rule that names it opens
+reason: it resolves to a metadata address, which needs a rule of its own
 to open it: --allow-domain 169.254.169.254
 $ nono why --self --host metadata.google.internal
 DENIED: connect to metadata.google.internal
-reason: it leads to a metadata address, which only a rule that names it opens
+reason: it resolves to a metadata address, which needs a rule of its own
 to open it: --allow-domain with the address itself, not with a name
 
 "#]],

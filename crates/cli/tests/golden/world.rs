@@ -11,11 +11,13 @@ use std::process::{Command, Stdio};
 use rustix::process::geteuid;
 use snapbox::{Assert, IntoData};
 
-use super::process::{Outcome, finish};
+pub(crate) use nono_testkit::skip;
+
 use crate::world::place_binary;
+use nono_testkit::process::{Outcome, finish};
 
 /// Who runs nono where the tests run as root.
-pub(crate) const ORDINARY: u32 = 60124;
+pub(crate) const ORDINARY: u32 = nono_testkit::user::TRANSCRIPTS;
 
 pub(crate) fn uid() -> u32 {
     let uid = geteuid().as_raw();
@@ -217,10 +219,4 @@ fn mask(text: &str, before: &str, name: &str) -> String {
 #[track_caller]
 pub(crate) fn golden(actual: String, expected: impl IntoData) {
     Assert::new().action_env("SNAPSHOTS").normalize_paths(false).eq(actual, expected);
-}
-
-/// Say that a test could not run here; where everything must run, that is a failure.
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "cannot be tried here: {why}");
-    eprintln!("skipped: {why}");
 }

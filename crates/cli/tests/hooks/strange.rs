@@ -25,8 +25,8 @@ fn payloads_that_are_none() {
     }
     let world = enabled();
     let said = hook(&world, &["claude-code", "PreToolUse"], b"{").ok().json();
-    assert!(said["systemMessage"].as_str().unwrap().contains("cannot be read"), "{said}");
-    assert_eq!(reasons(&world), ["before a call that could not be read"]);
+    assert!(said["systemMessage"].as_str().unwrap().contains("cannot parse"), "{said}");
+    assert_eq!(reasons(&world), ["before a call that nono could not parse"]);
 }
 
 #[test]

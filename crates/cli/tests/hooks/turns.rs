@@ -130,7 +130,7 @@ fn rollback_is_answered_without_the_model() {
     );
     assert!(typed("/rollback diff 1").contains("a.txt"));
     assert!(
-        typed("/rollback 7").contains("no checkpoint 7")
+        typed("/rollback 7").contains("no checkpoint \"7\"")
             && typed("/rollback $(id)").contains("not a checkpoint")
     );
     let restored = typed("/rollback 1 --force");

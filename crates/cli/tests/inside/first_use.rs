@@ -1,7 +1,7 @@
 //! The first run of an agent with its profile.
 
-use super::screen::Screen;
 use super::*;
+use nono_testkit::screen::Screen;
 
 fn with_claude() -> World {
     let world = world();

@@ -1,4 +1,4 @@
-//! What honest agents get.
+//! Hooks and checkpoints of well-behaved agents inside a sandbox.
 
 use super::*;
 
@@ -98,8 +98,8 @@ fn they_are_on_by_setting_and_off_by_flag() {
 fn who_has_no_supervisor_is_refused_with_the_reason() {
     let world = world();
     for (args, why) in [
-        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "wrap runs without one"),
-        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "wrap runs without one"),
+        (["wrap", "--checkpoints", "--allow-cwd", "--", "true"].as_slice(), "`nono wrap` has none"),
+        (&["run", "--exec", "--checkpoints", "--allow-cwd", "--", "true"], "--exec starts none"),
         (&["run", "--monitor", "--checkpoints", "--allow-cwd", "--", "true"], "--monitor confines it too"),
     ] {
         let ran = nono(&world, args);

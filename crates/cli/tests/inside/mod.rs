@@ -13,13 +13,11 @@ mod hostile;
 mod model;
 mod restores;
 
-use crate::terminal::look;
-use crate::terminal::screen;
 use crate::world;
 
 use std::process::Stdio;
 
-use look::read;
+use nono_testkit::look::read;
 use serde_json::Value;
 use world::World;
 

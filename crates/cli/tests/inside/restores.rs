@@ -1,7 +1,7 @@
 //! Nothing is put back from inside unless a person says so.
 
-use super::screen::Screen;
 use super::*;
+use nono_testkit::screen::Screen;
 
 const SCRIPT: &str = "prompt; before $PWD/src/a; echo two > src/a; after $PWD/src/a; nono checkpoints restore 1; \
                       echo came to $?";

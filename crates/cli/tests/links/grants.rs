@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::symlink;
 
-use super::screen::Screen;
 use super::*;
+use nono_testkit::screen::Screen;
 
 /// `build -> $HOME`, made by the first run.
 fn planted() -> World {
@@ -102,7 +102,7 @@ fn links_that_stay_in_their_folder_or_that_no_command_made_need_no_word() {
 }
 
 #[test]
-fn whoever_only_looks_is_told_the_same() {
+fn a_dry_run_and_why_name_the_link() {
     let world = planted();
     let home = path(&world, "home");
     let shown = nono(&world, &["run", "--dry-run", "--read", "build", "--", "true"]).ok();

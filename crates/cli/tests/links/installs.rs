@@ -56,7 +56,7 @@ fn a_planted_link_leads_an_install_nowhere() {
 }
 
 #[test]
-fn neither_does_a_link_in_the_place_of_a_folder() {
+fn an_install_follows_no_planted_link_to_a_folder() {
     let world = world();
     fs::create_dir(world.path("home/.claude")).unwrap();
     fs::write(world.path("home/.claude/settings.json"), "{}\n").unwrap();

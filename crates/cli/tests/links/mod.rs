@@ -6,7 +6,6 @@ mod grants;
 mod installs;
 mod outputs;
 
-use crate::terminal::screen;
 use crate::world;
 use crate::world::said;
 

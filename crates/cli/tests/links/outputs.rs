@@ -34,7 +34,7 @@ fn what_nono_writes_goes_through_no_planted_link() {
 }
 
 #[test]
-fn without_one_they_are_written_as_ever() {
+fn outputs_without_a_planted_link_are_written() {
     let world = world();
     first_run(&world, "mkdir out; ln -s out inner; echo old, and longer than anything > out/audit.csv");
     nono(&world, &["audit", "export", "--format", "csv", "-o", "inner/audit.csv"]).ok();

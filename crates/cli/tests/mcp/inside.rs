@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::kit::{Client, text};
-use super::look::read;
-use super::screen::Screen;
 use super::world::World;
 use super::{changed_world, nono, world};
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 
 /// A server in a sandbox, and its client outside, without a terminal.
 fn confined(world: &World, flags: &[&str]) -> Client {

@@ -15,8 +15,6 @@ mod restores;
 mod tools;
 mod wire;
 
-use crate::terminal::look;
-use crate::terminal::screen;
 use crate::world;
 
 use std::process::Stdio;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::kit::{Client, text};
-use super::look::read;
 use super::world::World;
 use super::{changed_world, nono};
+use nono_testkit::look::read;
 
 fn forms() -> Value {
     json!({"elicitation": {}})

@@ -46,7 +46,7 @@ END
     let ran = Ran::of(&mut nono(&town, &["--allow-domain", "allowed.test"], &script));
     let hello = format!("hello from allowed.test at {PUBLIC}\n");
     assert_eq!(ran.out, hello.repeat(2) + &"closed\n".repeat(4) + "and the proxy answers\n", "{ran:?}");
-    ran.footer("[nono] weaker protection here: ");
+    ran.footer("[nono] weaker protection: ");
     ran.footer("open it with: --allow-domain other.test:80");
     ran.footer(&format!("tried {PUBLIC}:80"));
     let events = town.network();

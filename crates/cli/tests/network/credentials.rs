@@ -62,7 +62,7 @@ fn left_nothing(town: &Town) {
 }
 
 #[test]
-fn the_command_has_a_dummy_and_the_server_gets_the_secret() {
+fn the_command_has_a_placeholder_and_the_server_gets_the_secret() {
     let Some(town) = town() else { return };
     let script = "env; cat /proc/self/environ /proc/*/environ /proc/*/cmdline 2>/dev/null; echo
          curl -sS --fail -H \"X-Demo-Token: $DEMO_TOKEN\" https://allowed.test/reflect/body
@@ -97,7 +97,7 @@ print(requests.get(\"https://allowed.test/reflect/body\", headers={\"X-Demo-Toke
 }
 
 #[test]
-fn the_environment_has_only_the_dummy() {
+fn the_environment_has_only_the_placeholder() {
     let Some(town) = town() else { return };
     let ran = Ran::of(&mut with_variable(&town, "env; cat /proc/self/environ /proc/*/environ 2>/dev/null"));
     assert!(ran.out.contains("\nDEMO_TOKEN=nono-dummy-"), "{ran:?}");
@@ -131,7 +131,7 @@ fn a_server_that_repeats_it_does_not_tell_the_command() {
 }
 
 #[test]
-fn it_goes_to_its_host_only_and_only_for_the_dummy() {
+fn it_goes_to_its_host_only_and_only_for_the_placeholder() {
     let Some(town) = town() else { return };
     let flags = ["--credential", "demo", "--allow-domain", "other.test", "--allow-domain", "allowed.test"];
     let script = "curl -sS -o out --cacert ca.pem -H \"X-Demo-Token: $DEMO_TOKEN\" https://other.test/hello
@@ -175,7 +175,7 @@ fn a_file_is_for_its_owner_alone_and_closed_to_the_command() {
 }
 
 #[test]
-fn a_program_may_say_it() {
+fn a_cmd_source_supplies_the_secret() {
     let Some(town) = town() else { return };
     town.world.file("other/token", SECRET, 0o600);
     let source = format!("demo=cmd:cat {}", town.world.path("other/token").display());

@@ -49,7 +49,7 @@ fn an_allowed_host_is_reached_and_another_is_not() {
 }
 
 #[test]
-fn nobody_is_served_before_it_is_wanted() {
+fn no_client_is_served_before_it_is_wanted() {
     let begun = start(&networking(&[], &NetworkSettings::default()), &[], &Vec::new()).unwrap();
     assert!(begun.network.helper_pid().is_some());
     let report = begun.network.finish();
@@ -98,7 +98,7 @@ fn local(server: &Server) -> NetworkSettings {
 const SECRET: &str = "the-real-one-0123456789";
 
 #[test]
-fn the_command_has_a_dummy_and_the_server_gets_the_secret() {
+fn the_command_has_a_placeholder_and_the_server_gets_the_secret() {
     let server = Server::start();
     let networking = networking(&["local"], &local(&server));
     let caller = variables(&[
@@ -114,12 +114,12 @@ fn the_command_has_a_dummy_and_the_server_gets_the_secret() {
         assert!(!value.to_str().unwrap().contains(SECRET), "{name:?}");
     }
     assert_eq!((value(&env, "FINE"), value(&env, "COPY")), (Some("1".to_owned()), None));
-    let dummy = value(&env, "LOCAL_TOKEN").unwrap();
-    assert!(dummy.strip_prefix("nono-dummy-").is_some_and(|hex| hex.len() == 32), "{dummy}");
+    let placeholder = value(&env, "LOCAL_TOKEN").unwrap();
+    assert!(placeholder.strip_prefix("nono-dummy-").is_some_and(|hex| hex.len() == 32), "{placeholder}");
     let url = value(&env, "LOCAL_URL").unwrap();
     assert_eq!(url, format!("http://{}/local/api", begun.address));
     let request = format!(
-        "GET /local/api/x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {dummy}\r\nConnection: close\r\n\r\n",
+        "GET /local/api/x HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {placeholder}\r\nConnection: close\r\n\r\n",
         begun.address
     );
     let answer = exchange(begun.address, &request);

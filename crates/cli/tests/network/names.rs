@@ -44,7 +44,7 @@ fn a_name_that_leads_to_a_private_network_needs_that_address_too() {
     let Some(town) = Town::new() else { return };
     town.outside("curl -sS --fail http://private.test/hello").says(PRIVATE);
     let ran = town.run(&["--allow-domain", "private.test"], "curl -sS --fail http://private.test/hello");
-    ran.footer(&format!("connect to private.test:80: it leads to {PRIVATE}, a private address"));
+    ran.footer(&format!("connect to private.test:80: it resolves to {PRIVATE}, a private address"));
     ran.footer(&format!("open it with: --allow-domain {PRIVATE}:80"));
     let events = town.network();
     assert_eq!(events[0]["category"], "address_denied", "{events:?}");
@@ -104,7 +104,7 @@ fn a_tunnel_is_for_the_host_it_was_asked_for() {
 }
 
 #[test]
-fn without_its_token_the_proxy_serves_nobody() {
+fn without_its_token_the_proxy_serves_no_client() {
     let Some(town) = Town::new() else { return };
     let ran = town.run(
         &["--allow-domain", "allowed.test"],

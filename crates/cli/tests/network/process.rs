@@ -153,7 +153,7 @@ fn it_has_given_everything_up_before_it_serves() {
 }
 
 #[test]
-fn it_ends_with_whoever_started_it_whatever_is_open() {
+fn it_ends_with_its_parent_whatever_is_open() {
     // A server that says nothing, and a tunnel to it that stays open.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = server.local_addr().unwrap();
@@ -179,7 +179,7 @@ fn it_ends_when_it_is_told_something_else() {
 }
 
 #[test]
-fn its_last_events_are_heard() {
+fn events_at_the_end_are_reported() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = server.local_addr().unwrap();
     let begun = serving(&[target.to_string()]);
@@ -255,7 +255,7 @@ fn a_flood_of_refusals_hides_no_request() {
 }
 
 #[test]
-fn what_cannot_be_told_yet_waits() {
+fn events_wait_while_the_observer_is_busy() {
     let begun = serving(&[]);
     let busy = begun.told.events.lock().unwrap();
     let urls = (0..3000).map(|number| format!("http://closed{number}.test/")).collect();
@@ -335,7 +335,7 @@ fn nothing_goes_out_when_it_is_gone() {
 }
 
 #[test]
-fn one_that_does_not_end_is_ended() {
+fn a_stopped_helper_is_killed_and_reported() {
     let begun = serving(&[]);
     let pid = begun.network.helper_pid().unwrap();
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::STOP).unwrap();
@@ -345,7 +345,7 @@ fn one_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn it_goes_with_the_network() {
+fn dropping_the_network_ends_the_helper() {
     let begun = serving(&[]);
     let pid = begun.network.helper_pid().unwrap();
     drop(begun.network);

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
+pub(crate) use nono_testkit::skip;
+
 use super::world::{ORDINARY, World, is_root};
 
 pub(crate) const PUBLIC: &str = "93.184.216.10";
@@ -193,12 +195,6 @@ impl Ran {
     pub(crate) fn footer(&self, expected: &str) {
         assert!(self.code != 0 && self.err.contains(expected), "{expected:?}: {self:?}");
     }
-}
-
-/// Say that a test could not run here; where everything must run, that is a failure.
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "cannot be tried here: {why}");
-    eprintln!("skipped: {why}");
 }
 
 pub(crate) fn here(below: &str) -> PathBuf {

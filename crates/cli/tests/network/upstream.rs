@@ -72,7 +72,7 @@ fn what_is_bypassed_is_reached_directly() {
 }
 
 #[test]
-fn one_that_is_not_there_is_said_so() {
+fn an_unreachable_upstream_proxy_is_reported() {
     let Some(town) = Town::new() else { return };
     let flags = ["--allow-domain", "allowed.test", "--upstream-proxy", "127.0.0.1:3128"];
     let ran = town.run(&flags, "curl -sS http://allowed.test/hello");

@@ -1,7 +1,7 @@
 //! On a terminal: shown, asked once, and asked again when it is something else.
 
-use super::screen::Screen;
 use super::*;
+use nono_testkit::screen::Screen;
 
 fn read_data(world: &World) -> String {
     format!("nono run --allow-cwd -- cat {}", data(world))
@@ -34,7 +34,7 @@ fn a_yes_is_asked_for_once() {
 }
 
 #[test]
-fn a_no_is_kept_until_somebody_asks() {
+fn a_no_is_kept_until_the_user_asks() {
     let world = world();
     let screen = Screen::new(&world);
     screen.start(&read_data(&world));
@@ -95,7 +95,10 @@ fn a_long_one_is_shown_by_a_command_of_its_own() {
     let screen = Screen::new(&world);
     assert_eq!(screen.run("nono run --allow-cwd -- true"), 0);
     let text = screen.text().replace('\n', "");
-    assert!(text.contains("it opens more than fits here") && !text.contains("exactly this?"), "{text}");
+    assert!(
+        text.contains("it grants more than can be listed here") && !text.contains("exactly this?"),
+        "{text}"
+    );
     let shown = nono(&world, &["profile", "trust", "--show"]);
     assert!(shown.out.contains("host-number-0.") && shown.out.contains("host-number-59."), "{shown:?}");
 }

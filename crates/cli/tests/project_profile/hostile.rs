@@ -62,14 +62,14 @@ fn what_cannot_be_trusted_is_refused_and_nothing_is_run() {
     let texts = [
         ("{", "profile.json:1:1"),
         (long.as_str(), "larger than"),
-        (r#"{"filesystem": {"read": ["/"]}}"#, "more than the profile of a project can open"),
-        (r#"{"filesystem": {"allow": ["~"]}}"#, "more than the profile of a project can open"),
+        (r#"{"filesystem": {"read": ["/"]}}"#, "too broad for a project's profile"),
+        (r#"{"filesystem": {"allow": ["~"]}}"#, "too broad for a project's profile"),
         (r#"{"filesystem": {"read": ["~/.ssh"]}}"#, "protected"),
-        (r#"{"filesystem": {"bypass_protection": ["~/.ssh"]}}"#, "cannot have"),
-        (r#"{"filesystem": {"unix_socket": ["/var/run/docker.sock"]}}"#, "cannot have"),
+        (r#"{"filesystem": {"bypass_protection": ["~/.ssh"]}}"#, "cannot set"),
+        (r#"{"filesystem": {"unix_socket": ["/var/run/docker.sock"]}}"#, "cannot set"),
         (r#"{"filesystem": {"read": ["$PATH"]}}"#, "unknown variable"),
         (r#"{"network": {"allow_domain": ["*"]}}"#, "allow_domain"),
-        (r#"{"environment": {"allow_vars": ["AWS_SECRET_ACCESS_KEY"]}}"#, "cannot have"),
+        (r#"{"environment": {"allow_vars": ["AWS_SECRET_ACCESS_KEY"]}}"#, "cannot set"),
         (r#"{"environment": {"set_vars": {"LD_PRELOAD": "x"}}}"#, "inject code"),
         (r#"{"extends": "mine"}"#, "built-in profiles only"),
         (r#"{"filesystem": {"read": ["../other/gone"]}}"#, "does not exist"),
@@ -136,5 +136,5 @@ fn a_bypass_of_the_persons_is_not_the_projects() {
     let gh = world.path("home/.config/gh").display().to_string();
     let args = ["run", "--bypass-protection", &gh, "--read", &gh, "--", "cat", &token];
     let ran = nono(&world, &args);
-    assert!(ran.code == 125 && ran.err.contains("your own grants only"), "{ran:?}");
+    assert!(ran.code == 125 && ran.err.contains("cannot use your bypass"), "{ran:?}");
 }

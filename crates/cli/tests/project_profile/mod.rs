@@ -6,7 +6,6 @@ mod agreeing;
 mod hostile;
 mod without_terminal;
 
-use crate::terminal::screen;
 use crate::world;
 
 use std::process::Stdio;
@@ -48,7 +47,7 @@ fn nono(world: &World, args: &[&str]) -> Ran {
 
 /// Agree to whatever the profile says, on a terminal.
 fn agree(world: &World) {
-    let screen = screen::Screen::new(world);
+    let screen = nono_testkit::screen::Screen::new(world);
     screen.start("nono profile trust");
     screen.wait_for("exactly this?");
     screen.enter("y");

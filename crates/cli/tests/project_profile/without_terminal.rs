@@ -35,7 +35,7 @@ fn what_only_closes_is_used_without_a_word() {
 }
 
 #[test]
-fn nobody_can_agree_without_a_terminal() {
+fn no_agreement_without_a_terminal() {
     let world = world();
     for args in [&["profile", "trust"][..], &["profile", "trust", "."]] {
         let ran = nono(&world, args);
@@ -60,7 +60,7 @@ fn status_why_and_dry_run_name_it() {
     let why = nono(&world, &["why", "--path", &data(&world)]);
     assert!(why.out.starts_with("DENIED") && why.out.contains("you have not agreed to what"), "{why:?}");
     let dry = nono(&world, &["run", "--dry-run", "--allow-cwd", "--", "true"]);
-    assert!(dry.out.contains("only what it closes is used"), "{dry:?}");
+    assert!(dry.out.contains("only its restrictions are used"), "{dry:?}");
 
     agree(&world);
     let json = nono(&world, &["status", "--json"]);

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::look::{eventually, read};
-use super::screen::Screen;
 use super::stage::{picture, pid_of_nono, restore, shell, size, world};
 use super::world::World;
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 const RUN: &str = "nono run --rollback --allow . ";
 
@@ -28,7 +28,7 @@ fn it_opens_by_itself_and_the_exit_code_is_the_command_s() {
 }
 
 #[test]
-fn it_restores() {
+fn marked_changes_are_restored_after_a_run() {
     let world = world();
     let before = picture(&world);
     let screen = Screen::new(&world);
@@ -60,7 +60,7 @@ fn nothing_changed_nothing_asked() {
 }
 
 #[test]
-fn flags_for_less() {
+fn no_rollback_prompt_and_no_tui_reduce_the_review() {
     let world = world();
     let screen = Screen::new(&world);
     assert_eq!(screen.run(&format!("{RUN} --no-rollback-prompt -- bash -c 'echo 1 > y'")), 0);

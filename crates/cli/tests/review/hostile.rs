@@ -1,7 +1,7 @@
 //! Names and contents that mean harm to a terminal.
 
-use super::look::read;
 use super::stage::{find, restore, review, run, world};
+use nono_testkit::look::read;
 
 const HOSTILE: &str = r"printf 'x\033]0;owned\007y\n' > plain.txt
 printf 'z' > $'evil\033[2Jname'
@@ -10,7 +10,7 @@ printf 'z' > $'not\xffutf8'
 printf 'z' > $'\u202efdp.exe'";
 
 #[test]
-fn they_are_shown_and_not_obeyed() {
+fn escapes_in_names_and_contents_are_shown_as_text() {
     let world = world();
     run(&world, HOSTILE);
     let screen = review(&world, 100, 30);

@@ -4,9 +4,9 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::look::{eventually, read};
-use super::screen::Screen;
 use super::stage::{changed, fact, given_back, picture, pid_of_nono, review, settings, size};
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 /// Opens the review, does something in it, and sees that nothing happened to files or terminal.
 fn leave(status: i32, how: impl Fn(&Screen<'_>)) {

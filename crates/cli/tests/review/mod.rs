@@ -14,6 +14,4 @@ mod plain;
 mod restoring;
 mod stage;
 
-use crate::terminal::look;
-use crate::terminal::screen;
 use crate::world;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::look::read;
-use super::screen::Screen;
 use super::stage::{changed, output, picture, undo_id};
 use super::world::World;
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 
 const ASKS: &str = "[nono] Restore? [y/N/d/s]";
 const DUMB: &str = "TERM=dumb nono rollback review last";
@@ -114,7 +114,7 @@ fn what_was_typed_before_is_forgotten() {
 }
 
 #[test]
-fn nobody_is_asked_without_a_terminal() {
+fn no_question_without_a_terminal() {
     let (world, _) = changed();
     let said = output(&world, "nono rollback review last");
     assert_eq!(said.status.code(), Some(125));

@@ -1,7 +1,7 @@
 //! What is marked goes back, and nothing else.
 
-use super::look::read;
 use super::stage::{changed, find, picture, restore, review, shell};
+use nono_testkit::look::read;
 
 #[test]
 fn a_file() {
@@ -106,9 +106,9 @@ fn a_later_edit_is_kept() {
     shell(&world, "echo mine > src/a.rs");
     let screen = review(&world, 80, 24);
     screen.type_text("ar");
-    screen.wait_for("src/a.rs: changed by others since");
+    screen.wait_for("src/a.rs: changed later");
     screen.type_text("y");
-    screen.wait_for("kept: src/a.rs: changed by others since");
+    screen.wait_for("kept: src/a.rs: changed later");
     screen.type_text("q");
     assert_eq!(screen.prompt(), 1);
     assert_eq!(read(&world, "work/src/a.rs"), "mine\n");

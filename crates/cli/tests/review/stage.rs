@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::{Output, Stdio};
 
-use super::look::{eventually, read};
-use super::screen::Screen;
 use super::world::World;
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 /// Twenty numbered lines.
 fn long() -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::kit::{Kit, Said, wait_for};
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 fn run_at(kit: &Kit, dest: &Path, script: &str) -> Said {
     let dest = dest.to_str().unwrap();
@@ -142,7 +142,7 @@ fn coverage_tells_what_taking_everything_would_not_help() {
     kit.bare("chmod 000 closed; ln closed ../other/second; ln docs/plain ../other/third");
     let flags = ["run", "--rollback", "--rollback-exclude", "binary", "--allow-file", "docs/plain", "--"];
     let said = kit.nono(&[flags.as_slice(), &["true"]].concat()).ok();
-    assert!(said.err.contains("1 file has names outside"), "{said:?}");
+    assert!(said.err.contains("1 file has hard links outside"), "{said:?}");
     kit.bare("chmod 600 closed; mkdir .venv; echo home > .venv/pyvenv.cfg");
     let said = kit.run("true").ok();
     assert!(said.err.contains(".venv") && said.err.contains("--rollback-all"), "{said:?}");
@@ -196,9 +196,10 @@ fn what_a_kill_left_open_is_closed_again() {
 fn sessions_do_not_go_where_others_can_replace_them() {
     let kit = Kit::with_tree();
     kit.bare("mkdir -m 777 ~/open; mkdir -m 1777 ~/sticky; mkdir ~/around; mkdir -m 777 ~/around/store");
-    for dest in ["home/open", "home/around"] {
+    for (dest, why) in [("home/open", "other users can replace"), ("home/around", "can be written by others")]
+    {
         let said = run_at(&kit, &kit.world.path(dest), "touch x").code(125);
-        assert!(said.err.contains("others"), "{said:?}");
+        assert!(said.err.contains(why), "{said:?}");
     }
     assert!(kit.sessions().is_empty() && !kit.tree().join("x").exists());
     run_at(&kit, &kit.world.path("home/sticky"), "touch x").ok();

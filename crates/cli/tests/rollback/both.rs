@@ -70,6 +70,23 @@ fn undo_goes_back_through_sessions_and_checkpoints_and_redo_comes_back() {
     }
 }
 
+/// The counter is lost between the undo of a session and that of a checkpoint: the last restore is still the last.
+#[test]
+fn redo_takes_the_last_restore_also_when_the_counter_was_lost() {
+    let kit = Kit::new();
+    kit.bare("git init -q .; echo 0 > file");
+    protected(&kit, "echo 1 > file");
+    kit.run("echo 2 > file").ok();
+    kit.nono(&["undo", "--yes"]).ok();
+    std::fs::write(kit.world.path("state/rollbacks/.sequence"), "").unwrap();
+    kit.nono(&["undo", "--yes"]).ok();
+    assert_eq!(file(&kit), "0");
+    for back in ["1", "2"] {
+        kit.nono(&["redo", "--yes"]).ok();
+        assert_eq!(file(&kit), back);
+    }
+}
+
 #[test]
 fn undo_to_an_id_or_a_time_takes_back_everything_since() {
     let to = |to: &dyn Fn(&Kit) -> String| {
@@ -151,7 +168,7 @@ fn a_dry_run_over_several_points_changes_nothing() {
 }
 
 #[test]
-fn a_run_that_began_from_a_checkpoint_of_somebody_else_is_undone() {
+fn a_run_that_began_from_an_earlier_checkpoint_is_undone() {
     let kit = Kit::new();
     kit.bare("git init -q .; echo 0 > file");
     // A person's, and one of a session that was undone: nothing changed since, so no other one is taken.

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::kit::Kit;
-use super::oracle::same;
 use super::settled::settled;
+use nono_testkit::oracle::same;
 
 #[test]
 fn only_so_many_sessions_stay() {
@@ -35,23 +35,32 @@ fn old_sessions_go_where_the_settings_say_so() {
     let record = fs::read_to_string(old.join("session.json")).unwrap();
     let mut session: serde_json::Value = serde_json::from_str(&record).unwrap();
     let ended = session["ended"].as_str().unwrap().replacen("202", "200", 1);
-    session["ended"] = ended.into();
+    session["ended"] = ended.as_str().into();
     fs::write(old.join("session.json"), session.to_string()).unwrap();
     // Without a limit age is no reason.
     kit.run("echo 2 > number").ok();
     assert!(old.exists());
     kit.world.file("state/config.toml", "[rollback]\nmax_age_days = 30\n", 0o600);
+    // A clock that is ahead: it was not old when sessions were last removed by age.
+    let swept = |kit: &Kit, at: &str| kit.world.file("state/rollbacks/.last_prune", at, 0o600);
+    swept(&kit, &format!("{ended}\n"));
+    let said = kit.run("echo 2 > number").ok();
+    assert!(old.exists() && !said.err.contains("removed the oldest session"), "{said:?}");
+    // Nor does it count again on the same day.
+    kit.run("echo 2 > number").ok();
+    assert!(old.exists());
+    swept(&kit, "2026-01-01T00:00:00Z\n");
     let said = kit.run("echo 3 > number").ok();
     assert!(
         said.err.contains("removed the oldest session") && said.err.contains("older than 30 days"),
         "{said:?}"
     );
     assert!(!old.exists());
-    assert_eq!(kit.sessions().len(), 2);
+    assert_eq!(kit.sessions().len(), 4);
 }
 
 #[test]
-fn cleanup_frees_what_nobody_needs() {
+fn cleanup_frees_what_is_not_needed() {
     let kit = Kit::with_tree();
     kit.bare("head -c 20000000 /dev/urandom > large");
     kit.run("rm large").ok();

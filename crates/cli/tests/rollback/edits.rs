@@ -1,10 +1,10 @@
 //! What the person does after a session is theirs: kept as conflicts, stored when forced, brought back by undo.
 
 use super::kit::{Kit, end};
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 /// A session that changed some files, and then the person did.
-fn edited() -> (Kit, super::oracle::Oracle, super::oracle::Oracle) {
+fn edited() -> (Kit, nono_testkit::oracle::Oracle, nono_testkit::oracle::Oracle) {
     let kit = Kit::with_tree();
     let before = kit.look();
     kit.run("echo agent >> src/main.rs; echo agent >> docs/plain; rm closed; echo agent > agents").ok();
@@ -60,7 +60,7 @@ fn a_dry_run_does_nothing() {
 }
 
 #[test]
-fn without_anybody_to_ask_nothing_is_done() {
+fn without_a_terminal_to_ask_nothing_is_done() {
     let (kit, _, after) = edited();
     let said = kit.nono(&["rollback", "restore", "last"]).code(1);
     assert!(said.err.contains("--yes"), "{said:?}");
@@ -104,7 +104,7 @@ fn a_repository_is_kept_whole() {
 }
 
 /// A session that planted a hook in a repository.
-fn planted() -> (Kit, super::oracle::Oracle) {
+fn planted() -> (Kit, nono_testkit::oracle::Oracle) {
     let kit = Kit::with_tree();
     kit.bare("git init -q .; git add -A; git -c user.name=n -c user.email=e@x commit -qm one");
     let before = kit.look();
@@ -143,7 +143,7 @@ fn a_look_at_a_repository_does_not_keep_what_was_planted_in_it() {
 fn what_is_kept_and_will_run_is_said() {
     let (kit, before) = planted();
     kit.bare("git add notes.txt");
-    let warning = "warning: kept, and it will run: .git/hooks/pre-commit (git hook: ";
+    let warning = "warning: kept a file that will run later: .git/hooks/pre-commit (git hook: ";
     let plan = kit.nono(&["undo", "--dry-run"]).ok();
     assert!(plan.out.contains(warning) && plan.out.contains("--force"), "{plan:?}");
     for args in [&["undo", "--dry-run", "--json"][..], &["undo", "--yes", "--json"]] {

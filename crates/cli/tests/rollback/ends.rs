@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::kit::{Kit, end, has_children, wait_for};
-use super::oracle::{Oracle, same};
+use nono_testkit::oracle::{Oracle, same};
 
 fn signal(child: &std::process::Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
@@ -147,7 +147,7 @@ fn a_run_completes_what_was_cut_off_before_it_begins() {
 }
 
 #[test]
-fn nobody_begins_while_a_restore_is_under_way() {
+fn no_run_begins_while_a_restore_is_under_way() {
     let kit = Kit::with_tree();
     kit.run("echo one > one").ok();
     let id = kit.session().file_name().unwrap().to_str().unwrap().to_owned();
@@ -189,7 +189,7 @@ fn a_final_snapshot_that_fails_keeps_code_and_baseline() {
 }
 
 #[test]
-fn where_nobody_stands_outside_it_is_refused() {
+fn without_a_supervisor_outside_it_is_refused() {
     let kit = Kit::with_tree();
     for args in [
         ["wrap", "--rollback"].as_slice(),

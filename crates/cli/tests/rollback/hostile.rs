@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::kit::Kit;
-use super::oracle::{look, same};
+use nono_testkit::oracle::{look, same};
 
 /// Run it on a tree of many things; it changed something; then back.
 #[track_caller]

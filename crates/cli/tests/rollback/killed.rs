@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::kit::{Kit, end, wait_for};
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 /// A run that changed something and was killed together with its supervisor.
 fn killed(kit: &Kit, flags: &[&str], script: &str) {

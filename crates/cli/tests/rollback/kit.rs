@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::oracle::{Oracle, look, same};
 pub(crate) use super::said::Said;
 use super::world::World;
+use nono_testkit::look::eventually;
+use nono_testkit::oracle::{Oracle, look, same};
 
 /// Nothing here takes that long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,7 +78,7 @@ impl Kit {
         command.spawn().unwrap()
     }
 
-    /// In bounded time.
+    /// Runs a command to its end, in bounded time.
     fn wait(command: &mut Command) -> Said {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         end(child.unwrap())
@@ -108,7 +109,7 @@ impl Kit {
         wait_for("a session", || self.sessions().into_iter().find(|dir| dir.join("session.json").exists()))
     }
 
-    /// So many numbered snapshots were taken.
+    /// Waits until `count` numbered snapshots were taken.
     pub(crate) fn wait_for_snapshots(&self, count: usize) {
         let session = self.session();
         wait_for("a snapshot", || {
@@ -122,17 +123,10 @@ impl Kit {
     }
 }
 
-/// Until it is there.
+/// Waits until `look` returns a value.
 #[track_caller]
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    eventually(|| what.to_owned(), look)
 }
 
 /// Processes whose parent this is.

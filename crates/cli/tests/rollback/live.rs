@@ -1,7 +1,7 @@
 //! Several sessions on one tree.
 
 use super::kit::{Kit, end};
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 /// Waits in the sandbox for a file of that name.
 fn until(name: &str) -> String {
@@ -65,7 +65,7 @@ fn names_prefixes_and_last() {
     }
     kit.nono(&["rollback", "restore", "mine", "--yes", "--force"]).ok();
     assert!(!kit.tree().join("a").exists());
-    let nobody = kit.nono(&["rollback", "show", "nobody"]);
-    assert_ne!(nobody.code, Some(0));
-    assert!(nobody.err.contains("nobody"), "{nobody:?}");
+    let unknown = kit.nono(&["rollback", "show", "nobody"]);
+    assert_ne!(unknown.code, Some(0));
+    assert!(unknown.err.contains("nobody"), "{unknown:?}");
 }

@@ -21,7 +21,6 @@ mod uncopied;
 mod unnoticed;
 mod watching;
 
-use crate::oracle;
 use crate::world;
 use crate::world::said;
 use crate::world::settled;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::kit::Kit;
-use super::oracle::same;
+use nono_testkit::oracle::same;
 
 const GIT: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
 GIT_COMMITTER_EMAIL=a@b;";
@@ -220,9 +220,9 @@ fn a_grant_that_is_hidden_is_refused_by_name() {
     std::fs::remove_dir(&dir).unwrap();
 }
 
-/// Placeholders of an agent's absent settings are in no history, and the agent's own state is no part of an undo.
+/// Stand-ins of an agent's absent settings are in no history, and the agent's own state is no part of an undo.
 #[test]
-fn agents_state_and_placeholders_are_not_undone() {
+fn agents_state_and_stand_ins_are_not_undone() {
     let kit = Kit::new();
     kit.bare("mkdir ~/.claude .claude; echo 1 > ~/.claude/history.jsonl; echo code > main.c");
     let before = kit.look();
@@ -230,9 +230,12 @@ fn agents_state_and_placeholders_are_not_undone() {
     let script = "echo 2 >> ~/.claude/history.jsonl; echo other > main.c";
     let said = kit.nono(&[&run[..], &[script]].concat()).ok();
     assert!(said.err.contains("~1") && said.err.contains("-0"), "{said:?}");
-    assert!(said.err.contains("not part of an undo: ") && said.err.contains("/.claude"), "{said:?}");
+    assert!(
+        said.err.contains("undo does not change the state of tools: ") && said.err.contains("/.claude"),
+        "{said:?}"
+    );
     let all = kit.nono(&[&run[..4], &["--rollback-all", "--", "bash", "-c", "true"]].concat()).ok();
-    assert!(!all.err.contains("not part of an undo"), "{all:?}");
+    assert!(!all.err.contains("undo does not change the state"), "{all:?}");
     let json = kit.nono(&["rollback", "show", "--json"]).ok().json();
     assert_eq!(json["changes"].as_array().map(Vec::len), Some(1), "{json}");
     assert!(json["session"]["tracked_paths"].as_array().is_none_or(|roots| roots.len() == 1), "{json}");

@@ -2,9 +2,9 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::look::{eventually, nono, running};
 use super::world::World;
 use super::{Way, each, script};
+use nono_testkit::look::{eventually, nono, running};
 
 fn gone(world: &World, argument: &str) {
     let seen = || running(world, argument);

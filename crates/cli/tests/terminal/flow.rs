@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::look::{eventually, read};
-use super::screen::Screen;
 use super::world::World;
 use super::{Way, each, script, settings};
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 #[test]
 fn the_window_size_follows() {

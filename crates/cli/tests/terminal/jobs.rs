@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::look::{eventually, read, running};
-use super::screen::Screen;
 use super::world::World;
 use super::{Way, each, script, settings};
+use nono_testkit::look::{eventually, read, running};
+use nono_testkit::screen::Screen;
 
 const STOPPED: i32 = 128 + 20;
 const INTERRUPTED: i32 = 128 + 2;

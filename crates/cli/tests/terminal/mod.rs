@@ -11,15 +11,13 @@
 mod ends;
 mod flow;
 mod jobs;
-pub(crate) mod look;
 mod restore;
-pub(crate) mod screen;
 mod show;
 
 use crate::world;
 
-use look::read;
-use screen::Screen;
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 use world::World;
 
 /// How a command is started.

@@ -1,8 +1,8 @@
 //! Restoring on a terminal: the plan first, then the question, and only a yes is a yes.
 
-use super::look::read;
-use super::screen::Screen;
 use super::world::World;
+use nono_testkit::look::read;
+use nono_testkit::screen::Screen;
 
 /// A session that changed one file and made many.
 fn session(world: &World, screen: &Screen<'_>) {

@@ -1,8 +1,8 @@
 //! `nono rollback show` on a terminal: colours, a pager for what is long, and nothing that a file could do to the
 //! terminal.
 
-use super::screen::Screen;
 use super::world::World;
+use nono_testkit::screen::Screen;
 
 fn session(world: &World, screen: &Screen<'_>) {
     world.file("work/file", "let first = 1;\nsame\n", 0o644);

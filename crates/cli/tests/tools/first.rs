@@ -2,12 +2,12 @@
 
 use super::finish::{Said, finish};
 use super::world::World;
-use super::{MODES, missing, skip};
+use super::{MODES, missing};
 
 /// The script in a fresh home, under nono in each mode with these flags, `~` being the home.
 fn everywhere(name: &str, needs: &[&str], flags: &[&str], script: &str, check: impl Fn(&World, &Said)) {
     if let Some(program) = missing(&World::new(), needs) {
-        return skip(name, &format!("{program} is not installed"));
+        return nono_testkit::skip(&format!("{name}: {program} is not installed"));
     }
     for mode in MODES {
         let world = World::new();

@@ -69,12 +69,6 @@ fn needs(script: &str) -> (Vec<&str>, &str) {
     (programs.split_whitespace().collect(), packages)
 }
 
-/// Says what was not tried and why; on CI that is a failure.
-fn skip(name: &str, why: &str) {
-    println!("skipped: {name}: {why}");
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} was skipped: {why}");
-}
-
 fn missing<'a>(world: &World, programs: &[&'a str]) -> Option<&'a str> {
     let there = |program: &str| {
         let mut command = world.command("sh");
@@ -87,7 +81,9 @@ fn missing<'a>(world: &World, programs: &[&'a str]) -> Option<&'a str> {
 fn check(name: &str, script: &str, except: &[&str]) {
     let (programs, packages) = needs(script);
     if let Some(program) = missing(&World::new(), &programs) {
-        return skip(name, &format!("{program} is not installed (apt-get install {packages})"));
+        return nono_testkit::skip(&format!(
+            "{name}: {program} is not installed (apt-get install {packages})"
+        ));
     }
     let bare = say(&World::new(), script, None);
     assert_eq!(bare.status, Some(0), "the control failed: {bare}");

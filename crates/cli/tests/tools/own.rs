@@ -5,7 +5,9 @@ use std::process::Command;
 
 use super::finish::finish;
 use super::world::{ORDINARY, World, is_root};
-use super::{MODES, skip};
+use nono_testkit::skip;
+
+use super::MODES;
 
 fn sysroot() -> Option<PathBuf> {
     let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
@@ -29,7 +31,7 @@ cargo test -q --offline 2>&1 | grep -o 'test result: ok. 1 passed'
 
 #[test]
 fn cargo_builds_and_tests() {
-    let Some(sysroot) = sysroot() else { return skip("cargo", "rustc is not installed") };
+    let Some(sysroot) = sysroot() else { return skip("cargo: rustc is not installed") };
     // A toolchain in a closed home folder is the tester's own, and so is the run then.
     let ordinary = readable(&World::new(), &sysroot.join("bin/cargo"));
     println!("as {}", if ordinary || !is_root() { "an ordinary user" } else { "root" });
@@ -69,13 +71,10 @@ exec setpriv --reuid "$ID" --regid "$ID" --clear-groups "$@"
 #[test]
 fn ssh_reads_configuration_of_root() {
     if !is_root() {
-        return skip("ssh with root's configuration", "only root can prepare it");
+        return skip("ssh with root's configuration: only root can prepare it");
     }
     if !Path::new("/etc/ssh/ssh_config").exists() || !Path::new("/etc/ssh/ssh_config.d").is_dir() {
-        return skip(
-            "ssh with root's configuration",
-            "ssh is not installed (apt-get install openssh-client)",
-        );
+        return skip("ssh with root's configuration: ssh is not installed (apt-get install openssh-client)");
     }
     for mode in std::iter::once(None).chain(MODES.map(Some)) {
         let world = World::new();

@@ -19,10 +19,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) const START: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Error)]
-pub(crate) enum Trouble {
-    #[error("its helper cannot be started: {0}")]
+pub(crate) enum HelperProcessError {
+    #[error("cannot start its helper: {0}")]
     Start(io::Error),
-    #[error("its helper cannot work: {0}")]
+    #[error("its helper failed: {0}")]
     Unable(String),
     #[error("its helper ended")]
     Ended,
@@ -41,8 +41,12 @@ pub(crate) enum Trouble {
 pub(crate) struct Process(Child);
 
 impl Process {
-    pub(crate) fn start(command: &[OsString], input: Stdio, output: Stdio) -> Result<Process, Trouble> {
-        let nothing = || Trouble::Start(io::Error::other("no program is named"));
+    pub(crate) fn start(
+        command: &[OsString],
+        input: Stdio,
+        output: Stdio,
+    ) -> Result<Process, HelperProcessError> {
+        let nothing = || HelperProcessError::Start(io::Error::other("no program is named"));
         let (program, args) = command.split_first().ok_or_else(nothing)?;
         let child = Command::new(program)
             .args(args)
@@ -54,15 +58,15 @@ impl Process {
             .stdout(output)
             .stderr(Stdio::null())
             .spawn()
-            .map_err(Trouble::Start)?;
+            .map_err(HelperProcessError::Start)?;
         Ok(Process(child))
     }
 
     /// Its input and output, if both are pipes.
-    pub(crate) fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Trouble> {
+    pub(crate) fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), HelperProcessError> {
         match (self.0.stdin.take(), self.0.stdout.take()) {
             (Some(input), Some(output)) => Ok((input, output)),
-            _ => Err(Trouble::Start(io::Error::other("it has no pipes"))),
+            _ => Err(HelperProcessError::Start(io::Error::other("it has no pipes"))),
         }
     }
 
@@ -110,17 +114,17 @@ impl<R: Read + AsFd> Incoming<R> {
         &mut self,
         deadline: Instant,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, HelperProcessError> {
         loop {
-            if let Some(said) = self.frames.take(&mut self.buffer).map_err(Trouble::Garbled)? {
+            if let Some(said) = self.frames.take(&mut self.buffer).map_err(HelperProcessError::Garbled)? {
                 return Ok(said);
             }
             if !wanted() {
-                return Err(Trouble::Unwanted);
+                return Err(HelperProcessError::Unwanted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Trouble::Late);
+                return Err(HelperProcessError::Late);
             }
             if self.readable(left.min(LOOK)) {
                 self.fill()?;
@@ -129,27 +133,27 @@ impl<R: Read + AsFd> Incoming<R> {
     }
 
     /// Next frame, without a deadline.
-    pub(crate) fn wait<T: DeserializeOwned>(&mut self) -> Result<T, Trouble> {
+    pub(crate) fn wait<T: DeserializeOwned>(&mut self) -> Result<T, HelperProcessError> {
         loop {
-            if let Some(said) = self.frames.take(&mut self.buffer).map_err(Trouble::Garbled)? {
+            if let Some(said) = self.frames.take(&mut self.buffer).map_err(HelperProcessError::Garbled)? {
                 return Ok(said);
             }
             self.fill()?;
         }
     }
 
-    fn fill(&mut self) -> Result<(), Trouble> {
+    fn fill(&mut self) -> Result<(), HelperProcessError> {
         let mut chunk = [0; 16 << 10];
         match self.from.read(&mut chunk) {
-            Ok(0) => Err(Trouble::Ended),
+            Ok(0) => Err(HelperProcessError::Ended),
             Ok(got) => {
                 self.buffer.extend_from_slice(&chunk[..got]);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             // A socket whose peer closed it with unread data.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(Trouble::Ended),
-            Err(error) => Err(Trouble::Garbled(error)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(HelperProcessError::Ended),
+            Err(error) => Err(HelperProcessError::Garbled(error)),
         }
     }
 

@@ -150,7 +150,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_it_says_is_taken() {
+    fn stdout_of_the_command_is_the_secret() {
         assert_eq!(shell("echo $X; pwd; echo not this >&2", LONG).unwrap(), "value\n/\n");
     }
 

@@ -12,7 +12,7 @@ use nono_proxy::Secret;
 use thiserror::Error;
 
 use super::command::{self, CommandError};
-use super::services::{self, Service};
+use super::services::{self, ServiceSpec};
 use super::settings::{NetworkSettings, is_name};
 use nono_supervisor::program;
 use nono_supervisor::trusted::{self, Secrecy, TrustError};
@@ -47,11 +47,11 @@ pub enum CredentialError {
     Name,
     #[error("--credential {name}: the source of the secret is not valid")]
     Source { name: String },
-    #[error("--credential {name}: there is no such service")]
+    #[error("--credential {name}: unknown service")]
     Unknown { name: String, known: Vec<String> },
     #[error("--credential {name} is given twice")]
     Twice { name: String },
-    #[error("--credential {name}: it has no usual variable; name the source of the secret")]
+    #[error("--credential {name}: no default variable; use --credential {name}=env:VAR")]
     NoVariable { name: String },
     #[error("--credential {name}: {} {} not set", .variables.join(" and "), are(.variables))]
     NotSet { name: String, variables: Vec<String> },
@@ -158,7 +158,7 @@ impl SecretSource {
 /// A service and the possible sources of its secret: the first that has it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
-    pub service: Service,
+    pub service: ServiceSpec,
     sources: Vec<SecretSource>,
 }
 
@@ -214,7 +214,7 @@ impl Credential {
     }
 
     /// Fetch the secret.
-    pub(super) fn fetch(&self, around: &Around<'_>) -> Result<Secret, CredentialError> {
+    pub(super) fn fetch(&self, around: &SecretSources<'_>) -> Result<Secret, CredentialError> {
         let name = &self.service.name;
         let wrong = || CredentialError::Secret { name: name.clone() };
         let text = self.text(around)?;
@@ -224,7 +224,7 @@ impl Credential {
         Ok(Secret::new(text))
     }
 
-    fn text(&self, around: &Around<'_>) -> Result<String, CredentialError> {
+    fn text(&self, around: &SecretSources<'_>) -> Result<String, CredentialError> {
         let name = &self.service.name;
         let mut variables = Vec::new();
         for source in &self.sources {
@@ -249,14 +249,14 @@ impl Credential {
 
 /// Environment from which secrets are fetched.
 #[derive(Debug)]
-pub(super) struct Around<'a> {
+pub(super) struct SecretSources<'a> {
     /// Grants of the command.
     pub(super) policy: &'a ResolvedPolicy,
     pub(super) env: &'a [(OsString, OsString)],
     pub(super) cwd: &'a Path,
 }
 
-impl Around<'_> {
+impl SecretSources<'_> {
     fn variable(&self, name: &str) -> Option<&OsStr> {
         value(self.env, name)
     }

@@ -18,7 +18,7 @@ fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 fn fetch(text: &str, pairs: &[(&str, &str)]) -> Result<String, CredentialError> {
     let policy = nono_policy::CapabilitySet::new().to_policy().unwrap();
     let env = env(pairs);
-    let around = Around { policy: &policy, env: &env, cwd: Path::new("/") };
+    let around = SecretSources { policy: &policy, env: &env, cwd: Path::new("/") };
     credential(text).fetch(&around).map(|secret| secret.reveal().to_owned())
 }
 
@@ -85,7 +85,7 @@ fn every_variable_that_may_hold_it_is_known() {
 }
 
 #[test]
-fn a_command_says_it() {
+fn cmd_sources_take_the_output_or_show_the_error() {
     assert_eq!(fetch("openai=cmd:printf 'a\\n'", &[]).unwrap(), "a");
     let error = fetch("openai=cmd:echo why >&2; false", &[("PATH", "/bin")]).unwrap_err();
     assert!(error.to_string().contains("why"), "{error}");

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::Secret;
 
 use super::credential::Credential;
@@ -55,9 +55,9 @@ fn no_proxy(hosts: &[HostRule]) -> String {
 }
 
 /// Variables of a credential's programs: the placeholder, and the proxy as the base URL.
-pub(super) fn placed(credential: &Credential, dummy: &str, port: u16) -> Variables {
+pub(super) fn placed(credential: &Credential, placeholder: &str, port: u16) -> Variables {
     let service = &credential.service;
-    let mut env: Variables = service.variables.iter().map(|name| (name.into(), dummy.into())).collect();
+    let mut env: Variables = service.variables.iter().map(|name| (name.into(), placeholder.into())).collect();
     if let Some((name, path)) = &service.base_url {
         env.push((name.into(), format!("http://127.0.0.1:{port}/{}{path}", service.name).into()));
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use nono_proxy::{Category, EventCapacity, Events, Mode, Phase, ProxyEvent};
 use tokio::sync::Notify;
 
-use super::wire::{Untold, bounded};
+use super::wire::{UnsentCounts, bounded};
 
 /// Queue length at which the proxy pauses. Requests begun before add at most two events for each connection.
 const ENOUGH: usize = 1024;
@@ -32,7 +32,7 @@ struct BacklogState {
     taken: u64,
     /// Last queued event of each kind of refusal.
     refusals: HashMap<RefusalKind, Last>,
-    untold: Untold,
+    untold: UnsentCounts,
     closed: bool,
 }
 
@@ -90,7 +90,7 @@ impl Backlog {
     }
 
     /// Wait for events; None once it is closed and empty. Each comes with the counts of those still queued behind it.
-    pub(super) fn take(&self) -> Option<Vec<(ProxyEvent, Untold)>> {
+    pub(super) fn take(&self) -> Option<Vec<(ProxyEvent, UnsentCounts)>> {
         let idle = |state: &mut BacklogState| state.queue.is_empty() && !state.closed;
         let mut state = self.filled.wait_while(self.state(), idle).unwrap_or_else(PoisonError::into_inner);
         let batch: Vec<_> = std::iter::from_fn(|| state.pop()).take(BATCH).collect();
@@ -131,7 +131,7 @@ impl BacklogState {
         self.queue.get_mut(usize::try_from(number.checked_sub(self.taken)?).ok()?)
     }
 
-    fn pop(&mut self) -> Option<(ProxyEvent, Untold)> {
+    fn pop(&mut self) -> Option<(ProxyEvent, UnsentCounts)> {
         let event = self.queue.pop_front()?;
         if let Some(kind) = RefusalKind::of(&event)
             && self.refusals.get(&kind).is_some_and(|last| last.number == self.taken)
@@ -157,9 +157,9 @@ fn absorb(sum: &mut ProxyEvent, other: &ProxyEvent) {
 
 /// The proxy's end of the queue.
 #[derive(Debug)]
-pub(super) struct Into(pub(super) Arc<Backlog>);
+pub(super) struct BacklogSink(pub(super) Arc<Backlog>);
 
-impl Events for Into {
+impl Events for BacklogSink {
     fn event(&self, event: ProxyEvent) {
         self.0.add(event);
     }
@@ -181,7 +181,7 @@ mod tests {
         pin!(backlog.has_room()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
-    fn all(backlog: &Backlog) -> Vec<(ProxyEvent, Untold)> {
+    fn all(backlog: &Backlog) -> Vec<(ProxyEvent, UnsentCounts)> {
         backlog.close();
         std::iter::from_fn(|| backlog.take()).flatten().collect()
     }

@@ -17,8 +17,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use super::event_queue::{Backlog, Into};
-use super::wire::{HelperFrame, SAID, Said, TOLD};
+use super::event_queue::{Backlog, BacklogSink};
+use super::wire::{HelperFrame, HelperMessage, SAID, TOLD};
 use crate::helper::{ConfineError, Inbox, confine, harden};
 
 /// Time for connections to end at the end.
@@ -47,7 +47,7 @@ pub fn serve(input: impl AsFd) -> Result<(), HelperError> {
         Ok(Some((listener, routes))) => run(listener, *config, routes, &socket, inbox),
         Ok(None) => Ok(()),
         Err(error) => {
-            SAID.write(&mut &socket, &Said::Unable { why: error.to_string() })?;
+            SAID.write(&mut &socket, &HelperMessage::Unable { why: error.to_string() })?;
             Err(error)
         }
     }
@@ -62,7 +62,7 @@ fn prepare(
     raise_descriptors();
     confine()?;
     let routes = Routes::new(config)?;
-    SAID.write(&mut socket, &Said::Ready { authority: routes.ca_pem().map(str::to_owned) })?;
+    SAID.write(&mut socket, &HelperMessage::Ready { authority: routes.ca_pem().map(str::to_owned) })?;
     match inbox.next()? {
         Some(HelperFrame::Listener) => {
             let listener = inbox.descriptor().ok_or(HelperError::OutOfTurn)?;
@@ -87,7 +87,7 @@ fn run(
     inbox: Inbox,
 ) -> Result<(), HelperError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    SAID.write(&mut socket, &Said::Serving)?;
+    SAID.write(&mut socket, &HelperMessage::Serving)?;
     let stop = wait_for_the_end(inbox)?;
     let backlog = Arc::new(Backlog::default());
     let writer = write_events(socket.try_clone()?, backlog.clone())?;
@@ -97,7 +97,7 @@ fn run(
         let _ = stop.await;
         let _ = ending.send(());
     };
-    let events = Into(backlog.clone());
+    let events = BacklogSink(backlog.clone());
     let served = runtime.block_on(async {
         tokio::select! {
             served = Proxy::serve_routes(listener, config, routes, events, shutdown) => served,
@@ -112,7 +112,7 @@ fn run(
     let written = writer.join().unwrap_or(Ok(()));
     served?;
     written?;
-    SAID.write(&mut socket, &Said::Done)?;
+    SAID.write(&mut socket, &HelperMessage::Done)?;
     Ok(())
 }
 
@@ -141,7 +141,7 @@ fn write_events(mut socket: UnixStream, backlog: Arc<Backlog>) -> io::Result<Joi
         while let Some(events) = backlog.take() {
             let mut frames = Vec::new();
             for (event, untold) in events {
-                frames.extend(SAID.encode(&Said::Event { event: Box::new(event), untold })?);
+                frames.extend(SAID.encode(&HelperMessage::Event { event: Box::new(event), untold })?);
             }
             socket.write_all(&frames)?;
         }

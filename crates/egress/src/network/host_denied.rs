@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nono_policy::addresses::class_of;
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_policy::text::{escape, quote_all, times};
 use nono_proxy::Category;
 use serde::Serialize;
@@ -46,9 +46,9 @@ impl HostDenied {
             (Some(Category::HostDenied), _) => "the host is not allowed".to_owned(),
             (Some(Category::AddressDenied), Some(address)) => {
                 let class = class_of(address).map_or("closed", nono_policy::AddressClass::word);
-                format!("it leads to {address}, a {class} address, which only a rule that names it opens")
+                format!("it resolves to {address}, a {class} address, which needs a rule of its own")
             }
-            (Some(Category::AddressDenied), None) => "it leads to a closed address".to_owned(),
+            (Some(Category::AddressDenied), None) => "it resolves to a closed address".to_owned(),
             (Some(Category::SniMismatch), _) => "the TLS ClientHello names another host".to_owned(),
             (Some(Category::AuthenticationFailed), _) => "the client sent no valid proxy token".to_owned(),
             (Some(Category::MalformedRequest), _) => "the request was malformed".to_owned(),
@@ -76,31 +76,19 @@ impl HostDenied {
 
 #[cfg(test)]
 mod tests {
-    use nono_proxy::{Mode, ProxyEvent};
+    use nono_proxy::ProxyEvent;
 
-    use super::super::NetworkReport;
+    use super::super::{NetworkReport, wire};
     use super::*;
 
     fn event(host: &str, port: u16, category: Category, address: Option<&str>) -> ProxyEvent {
         ProxyEvent {
-            time_ms: 0,
-            mode: Mode::Connect,
-            allowed: false,
-            host: host.to_owned(),
             port,
-            method: None,
-            path: None,
             status: Some(403),
             reason: Some("because\x1b[2J".to_owned()),
             category: Some(category),
             address: address.map(str::to_owned),
-            credential: None,
-            route: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            duration_ms: 0,
-            phase: None,
-            count: 1,
+            ..wire::tests::event(host, false)
         }
     }
 
@@ -127,7 +115,7 @@ mod tests {
             assert_eq!(
                 lines(&[event("in.example.org", 443, Category::AddressDenied, Some(address))]),
                 [
-                    "  connect to in.example.org:443: it leads to 10.1.2.3, a private address, which only a rule that names it opens",
+                    "  connect to in.example.org:443: it resolves to 10.1.2.3, a private address, which needs a rule of its own",
                     "    open it with: --allow-domain 10.1.2.3:443",
                 ]
             );

@@ -40,17 +40,17 @@ use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
 
 pub use command::CommandError;
 pub use credential::{Credential, CredentialError, CredentialRequest, SecretSource};
-pub(crate) use credential::{keyring, value};
+pub(crate) use credential::{KeyringError, keyring, value};
 pub use environment::environment;
 pub use helper::{HelperError, serve};
 pub use host_denied::HostDenied;
 pub use process::{NetworkObserver, bind};
 pub use report::NetworkReport;
-pub use services::Service;
-pub use settings::{NetworkSettings, SettingsError};
+pub use services::ServiceSpec;
+pub use settings::{NetworkSettingProblem, NetworkSettings, SettingsError};
 pub use start::{Listen, Network, NetworkError, NetworkStart};
 pub use upstream::{UpstreamError, UpstreamProxy};
-pub use wire::Untold;
+pub use wire::UnsentCounts;
 
 /// Network options of a run besides hosts: checked, nothing fetched.
 #[derive(Clone, Debug, Default)]
@@ -108,8 +108,8 @@ impl Networking {
     ) -> io::Result<Vec<ReplacedKey>> {
         let known = |credential: &Credential| {
             let key = credential.in_environment(env)?.to_owned();
-            let dummy = placeholder::dummy(state_dir, &credential.service.name);
-            Some(dummy.map(|dummy| ReplacedKey { key, dummy }))
+            let placeholder = placeholder::of_service(state_dir, &credential.service.name);
+            Some(placeholder.map(|placeholder| ReplacedKey { key, placeholder }))
         };
         self.credentials.iter().filter_map(known).collect()
     }

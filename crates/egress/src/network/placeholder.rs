@@ -12,7 +12,7 @@ const KEY: &str = "dummies.key";
 const KEY_BYTES: usize = 32;
 
 /// Placeholder of a service. It cannot be predicted without the state folder.
-pub(super) fn dummy(state_dir: &Path, service: &str) -> io::Result<String> {
+pub(super) fn of_service(state_dir: &Path, service: &str) -> io::Result<String> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &key(state_dir)?);
     let digits = hex::encode(hmac::sign(&key, service.as_bytes()).as_ref());
     Ok(format!("nono-dummy-{}", digits.get(..32).unwrap_or(&digits)))
@@ -46,13 +46,13 @@ mod tests {
     #[test]
     fn it_stays_the_same_on_a_machine_and_differs_elsewhere() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let first = dummy(one.path(), "anthropic").unwrap();
-        assert_eq!(dummy(one.path(), "anthropic").unwrap(), first);
-        assert_ne!(dummy(one.path(), "openai").unwrap(), first);
-        assert_ne!(dummy(other.path(), "anthropic").unwrap(), first);
+        let first = of_service(one.path(), "anthropic").unwrap();
+        assert_eq!(of_service(one.path(), "anthropic").unwrap(), first);
+        assert_ne!(of_service(one.path(), "openai").unwrap(), first);
+        assert_ne!(of_service(other.path(), "anthropic").unwrap(), first);
         assert!(first.starts_with("nono-dummy-") && first.len() == 43, "{first}");
         std::fs::write(one.path().join(KEY), "half").unwrap();
-        assert_ne!(dummy(one.path(), "anthropic").unwrap(), first);
+        assert_ne!(of_service(one.path(), "anthropic").unwrap(), first);
         assert_eq!(std::fs::read(one.path().join(KEY)).unwrap().len(), KEY_BYTES);
     }
 }

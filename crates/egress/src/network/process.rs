@@ -18,8 +18,8 @@ use nono_proxy::{Config, ProxyEvent};
 use rustix::io::Errno;
 
 use super::report::NetworkReport;
-use super::wire::{HelperFrame, SAID, Said, TOLD};
-use crate::helper::{self, Incoming, Process, START, Trouble};
+use super::wire::{HelperFrame, HelperMessage, SAID, TOLD};
+use crate::helper::{self, HelperProcessError, Incoming, Process, START};
 
 /// Maximum time without a message while it ends.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -52,18 +52,20 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn start(command: &[OsString], config: Config) -> Result<Waiting, Trouble> {
-        let (socket, theirs) = UnixStream::pair().map_err(Trouble::Start)?;
+    pub(super) fn start(command: &[OsString], config: Config) -> Result<Waiting, HelperProcessError> {
+        let (socket, theirs) = UnixStream::pair().map_err(HelperProcessError::Start)?;
         let process = Process::start(command, Stdio::from(OwnedFd::from(theirs)), Stdio::null())?;
         // A proxy that does not read must not block the supervisor.
-        socket.set_write_timeout(Some(START)).map_err(Trouble::Start)?;
-        let said = Incoming::new(socket.try_clone().map_err(Trouble::Start)?, SAID);
+        socket.set_write_timeout(Some(START)).map_err(HelperProcessError::Start)?;
+        let said = Incoming::new(socket.try_clone().map_err(HelperProcessError::Start)?, SAID);
         let mut waiting = Waiting { process, socket, said, authority: None };
         waiting.tell(&HelperFrame::Setup { config: Box::new(config) })?;
         match waiting.hear()? {
-            Said::Ready { authority } => Ok(Waiting { authority, ..waiting }),
-            Said::Unable { why } => Err(Trouble::Unable(why)),
-            Said::Serving | Said::Event { .. } | Said::Done => Err(Trouble::OutOfTurn),
+            HelperMessage::Ready { authority } => Ok(Waiting { authority, ..waiting }),
+            HelperMessage::Unable { why } => Err(HelperProcessError::Unable(why)),
+            HelperMessage::Serving | HelperMessage::Event { .. } | HelperMessage::Done => {
+                Err(HelperProcessError::OutOfTurn)
+            }
         }
     }
 
@@ -71,12 +73,12 @@ impl Waiting {
         self.process.id()
     }
 
-    fn tell(&self, told: &HelperFrame) -> Result<(), Trouble> {
-        let frame = TOLD.encode(told).map_err(Trouble::Garbled)?;
-        (&self.socket).write_all(&frame).map_err(|_| Trouble::Ended)
+    fn tell(&self, told: &HelperFrame) -> Result<(), HelperProcessError> {
+        let frame = TOLD.encode(told).map_err(HelperProcessError::Garbled)?;
+        (&self.socket).write_all(&frame).map_err(|_| HelperProcessError::Ended)
     }
 
-    fn hear(&mut self) -> Result<Said, Trouble> {
+    fn hear(&mut self) -> Result<HelperMessage, HelperProcessError> {
         self.said.receive(Instant::now() + START, &|| true)
     }
 
@@ -85,13 +87,15 @@ impl Waiting {
         mut self,
         listener: OwnedFd,
         observer: Arc<dyn NetworkObserver>,
-    ) -> Result<Serving, Trouble> {
-        let frame = TOLD.encode(&HelperFrame::Listener).map_err(Trouble::Garbled)?;
-        helper::send(&self.socket, &frame, listener.as_fd()).map_err(|_| Trouble::Ended)?;
+    ) -> Result<Serving, HelperProcessError> {
+        let frame = TOLD.encode(&HelperFrame::Listener).map_err(HelperProcessError::Garbled)?;
+        helper::send(&self.socket, &frame, listener.as_fd()).map_err(|_| HelperProcessError::Ended)?;
         match self.hear()? {
-            Said::Serving => {}
-            Said::Unable { why } => return Err(Trouble::Unable(why)),
-            Said::Ready { .. } | Said::Event { .. } | Said::Done => return Err(Trouble::OutOfTurn),
+            HelperMessage::Serving => {}
+            HelperMessage::Unable { why } => return Err(HelperProcessError::Unable(why)),
+            HelperMessage::Ready { .. } | HelperMessage::Event { .. } | HelperMessage::Done => {
+                return Err(HelperProcessError::OutOfTurn);
+            }
         }
         let listener = Arc::new(listener);
         let process = Arc::new(Mutex::new(Some(self.process)));
@@ -108,7 +112,7 @@ impl Waiting {
             over,
         };
         let builder = std::thread::Builder::new().name("proxy events".to_owned());
-        let ear = builder.spawn(move || ear.listen()).map_err(Trouble::Start)?;
+        let ear = builder.spawn(move || ear.listen()).map_err(HelperProcessError::Start)?;
         Ok(Serving { socket: self.socket, process, listener, given_up, heard, is_over, ear: Some(ear) })
     }
 }
@@ -118,7 +122,7 @@ impl Waiting {
 pub(super) struct Serving {
     socket: UnixStream,
     process: Arc<Mutex<Option<Process>>>,
-    /// Not accepted on while the proxy lives: it keeps the address taken after the proxy is gone.
+    /// Listener that keeps the address occupied after the proxy is gone; nothing is accepted on it before.
     listener: Arc<OwnedFd>,
     given_up: Arc<OnceLock<String>>,
     heard: Arc<AtomicU64>,
@@ -180,19 +184,21 @@ impl HelperReader {
     fn listen(mut self) -> NetworkReport {
         let mut report = NetworkReport::default();
         let trouble = loop {
-            let said = self.said.wait::<Said>();
+            let said = self.said.wait::<HelperMessage>();
             self.heard.fetch_add(1, Ordering::SeqCst);
             match said {
-                Ok(Said::Event { event, untold }) => {
+                Ok(HelperMessage::Event { event, untold }) => {
                     report.note(&event);
                     report.untold = untold;
                     self.observer.event(&event);
                 }
-                Ok(Said::Done) => {
+                Ok(HelperMessage::Done) => {
                     self.is_over();
                     return report;
                 }
-                Ok(Said::Ready { .. } | Said::Unable { .. } | Said::Serving) => break Trouble::OutOfTurn,
+                Ok(HelperMessage::Ready { .. } | HelperMessage::Unable { .. } | HelperMessage::Serving) => {
+                    break HelperProcessError::OutOfTurn;
+                }
                 Err(trouble) => break trouble,
             }
         };
@@ -252,15 +258,16 @@ pub fn bind() -> io::Result<std::net::TcpListener> {
 mod tests {
     use std::cell::Cell;
 
-    use super::super::wire::Untold;
+    use super::super::wire::UnsentCounts;
     use super::super::wire::tests::event;
     use super::*;
 
     #[test]
-    fn what_it_had_not_told_is_known_when_it_is_gone() {
+    fn unsent_events_of_a_dead_helper_are_counted() {
         let (here, mut there) = UnixStream::pair().unwrap();
-        for untold in [Untold { allowed: 9, refused: 9 }, Untold { allowed: 2, refused: 3 }] {
-            SAID.write(&mut there, &Said::Event { event: Box::new(event("h", true)), untold }).unwrap();
+        for untold in [UnsentCounts { allowed: 9, refused: 9 }, UnsentCounts { allowed: 2, refused: 3 }] {
+            SAID.write(&mut there, &HelperMessage::Event { event: Box::new(event("h", true)), untold })
+                .unwrap();
         }
         drop(there);
         let listener = OwnedFd::from(bind().unwrap());
@@ -277,13 +284,13 @@ mod tests {
             over,
         };
         let report = ear.listen();
-        assert_eq!((report.allowed, report.untold), (2, Untold { allowed: 2, refused: 3 }));
+        assert_eq!((report.allowed, report.untold), (2, UnsentCounts { allowed: 2, refused: 3 }));
         assert_eq!(report.lost.as_deref(), Some("its helper ended"));
         assert_eq!(is_over.try_recv(), Ok(()));
     }
 
     #[test]
-    fn it_is_heard_out_while_it_speaks() {
+    fn a_helper_is_awaited_while_it_sends_events() {
         let (waited, said) = (Cell::new(0), Cell::new(0));
         // It sends something in each of the first `speaks` waits, and ends in the one after `ends`.
         let outcome = |speaks: u32, ends: u32| {

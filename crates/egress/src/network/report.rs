@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nono_proxy::{Category, Phase, ProxyEvent};
 
 use super::host_denied::HostDenied;
-use super::wire::Untold;
+use super::wire::UnsentCounts;
 
 /// Maximum number of hosts listed.
 const MOST_HOSTS: usize = 200;
@@ -19,7 +19,7 @@ pub struct NetworkReport {
     pub hosts: Vec<HostDenied>,
     pub not_listed: u64,
     /// Events known to be lost, because the proxy ended unexpectedly: a lower bound.
-    pub untold: Untold,
+    pub untold: UnsentCounts,
     /// Reason, if the proxy ended unexpectedly.
     pub lost: Option<String>,
     index: HashMap<(String, u16, Option<Category>), usize>,
@@ -33,7 +33,7 @@ impl NetworkReport {
 
     /// Message about lost events, if any.
     pub fn missing(&self) -> Option<String> {
-        let Untold { allowed, refused } = self.untold;
+        let UnsentCounts { allowed, refused } = self.untold;
         let all = allowed.saturating_add(refused);
         let events = if all == 1 { "network event was" } else { "network events were" };
         (all > 0).then(|| format!("at least {all} {events} lost: {allowed} allowed, {refused} refused"))
@@ -69,7 +69,7 @@ impl NetworkReport {
         }
     }
 
-    /// Some programs send the token only when challenged: then no host was closed to them.
+    /// Drops an authentication refusal: some programs send the token only when challenged, so no host was denied.
     fn forget_challenge(&mut self, event: &ProxyEvent) {
         let key = (event.host.clone(), event.port, Some(Category::AuthenticationFailed));
         let Some(place) = self.index.remove(&key) else { return };
@@ -119,7 +119,7 @@ mod tests {
     fn what_is_missing_is_said() {
         let mut report = NetworkReport::default();
         assert_eq!(report.missing(), None);
-        report.untold = Untold { allowed: 1, refused: 2 };
+        report.untold = UnsentCounts { allowed: 1, refused: 2 };
         assert_eq!(report.missing().unwrap(), "at least 3 network events were lost: 1 allowed, 2 refused");
     }
 

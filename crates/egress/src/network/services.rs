@@ -2,12 +2,12 @@
 //!
 //! Facts, not logic. A name that is not here can be described in `config.toml` (see [`super::settings`]).
 
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::Inject;
 
 /// Service of a credential: its host, the place of the credential in requests, and the variables of its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceSpec {
     pub name: String,
     pub https: bool,
     pub host: Host,
@@ -19,7 +19,7 @@ pub struct Service {
     pub base_url: Option<(String, String)>,
 }
 
-impl Service {
+impl ServiceSpec {
     /// Host rule that a credential for it opens.
     pub fn rule(&self) -> HostRule {
         HostRule { hosts: Hosts::One(self.host.clone()), port: Some(self.port) }
@@ -113,9 +113,9 @@ const KNOWN: &[KnownService] = &[
 ];
 
 /// Service with this name.
-pub fn known(name: &str) -> Option<Service> {
+pub fn known(name: &str) -> Option<ServiceSpec> {
     let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
-    Some(Service {
+    Some(ServiceSpec {
         name: name.to_owned(),
         https: true,
         // A test parses every entry.

@@ -18,12 +18,13 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use nono_policy::hosts::HostRule;
+use nono_policy::UnknownKey;
+use nono_policy::host_rule::HostRule;
 use nono_proxy::Inject;
 use thiserror::Error;
 use toml::{Table, Value};
 
-use super::services::Service;
+use super::services::ServiceSpec;
 use super::upstream::{self, UpstreamProxy};
 
 /// Error in the file. The message names the key.
@@ -31,14 +32,27 @@ use super::upstream::{self, UpstreamProxy};
 pub enum SettingsError {
     #[error("{} cannot be read: {}", .path.display(), nono_sys::errno::describe(.source))]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{}: {what}", .path.display())]
-    Wrong { path: PathBuf, what: String },
+    #[error("{}: {source}", .path.display())]
+    Wrong { path: PathBuf, source: NetworkSettingProblem },
+}
+
+/// Part of the file that is wrong.
+#[derive(Debug, Error)]
+pub enum NetworkSettingProblem {
+    #[error(transparent)]
+    Syntax(#[from] Box<toml::de::Error>),
+    #[error("`{key}` {why}")]
+    Key { key: String, why: String },
+    #[error(transparent)]
+    Unknown(#[from] UnknownKey),
+    #[error("`credentials.{name}`: use letters, digits, `-` and `_` for a name")]
+    Name { name: String },
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct NetworkSettings {
     pub upstream: Option<UpstreamProxy>,
-    pub services: BTreeMap<String, Service>,
+    pub services: BTreeMap<String, ServiceSpec>,
 }
 
 impl NetworkSettings {
@@ -52,12 +66,12 @@ impl NetworkSettings {
             }
             Err(source) => return Err(SettingsError::Unreadable { path: file.to_owned(), source }),
         };
-        parse(&text).map_err(|what| SettingsError::Wrong { path: file.to_owned(), what })
+        parse(&text).map_err(|source| SettingsError::Wrong { path: file.to_owned(), source })
     }
 }
 
-fn parse(text: &str) -> Result<NetworkSettings, String> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+fn parse(text: &str) -> Result<NetworkSettings, NetworkSettingProblem> {
+    let table: Table = text.parse().map_err(Box::new)?;
     let mut settings = NetworkSettings::default();
     if let Some(network) = Keys::of(&table, "network")? {
         settings.upstream = upstream_of(&network)?;
@@ -73,13 +87,13 @@ fn parse(text: &str) -> Result<NetworkSettings, String> {
     Ok(settings)
 }
 
-fn upstream_of(keys: &Keys<'_>) -> Result<Option<UpstreamProxy>, String> {
+fn upstream_of(keys: &Keys<'_>) -> Result<Option<UpstreamProxy>, NetworkSettingProblem> {
     let bypass = keys.list("upstream_bypass")?;
     let Some(text) = keys.text("upstream_proxy")? else {
         return if bypass.is_empty() {
             Ok(None)
         } else {
-            Err(keys.wrong("upstream_bypass", "is of no use without upstream_proxy"))
+            Err(keys.wrong("upstream_bypass", "requires upstream_proxy"))
         };
     };
     let wrong = |error: upstream::UpstreamError| keys.wrong("upstream_proxy", &error.to_string());
@@ -103,10 +117,10 @@ const SERVICE_KEYS: &[&str] = &[
     "base_path",
 ];
 
-fn service(name: &str, keys: &Keys<'_>) -> Result<Service, String> {
+fn service(name: &str, keys: &Keys<'_>) -> Result<ServiceSpec, NetworkSettingProblem> {
     keys.nothing_else(SERVICE_KEYS)?;
     if !is_name(name) {
-        return Err(format!("`credentials.{name}`: use letters, digits, `-` and `_` for a name"));
+        return Err(NetworkSettingProblem::Name { name: name.to_owned() });
     }
     let host = keys.text("host")?.ok_or_else(|| keys.wrong("host", "is missing"))?;
     let https = match keys.text("scheme")? {
@@ -126,9 +140,9 @@ fn service(name: &str, keys: &Keys<'_>) -> Result<Service, String> {
         return Err(keys.wrong("base_path", "should begin with /"));
     }
     if base_path.is_some() && base_variable.is_none() {
-        return Err(keys.wrong("base_path", "is of no use without base_url_env"));
+        return Err(keys.wrong("base_path", "requires base_url_env"));
     }
-    Ok(Service {
+    Ok(ServiceSpec {
         name: name.to_owned(),
         https,
         host: host.parse().map_err(|error| keys.wrong("host", &format!("is wrong: {error}")))?,
@@ -140,14 +154,14 @@ fn service(name: &str, keys: &Keys<'_>) -> Result<Service, String> {
 }
 
 /// Place of the credential: exactly one.
-fn inject(keys: &Keys<'_>) -> Result<Inject, String> {
+fn inject(keys: &Keys<'_>) -> Result<Inject, NetworkSettingProblem> {
     let (header, format) = (keys.text("header")?, keys.text("format")?);
     let (query, user) = (keys.text("query")?, keys.text("basic_user")?);
     if [header, query, user].iter().flatten().count() > 1 {
-        return Err(keys.wrong("header", "excludes `query` and `basic_user`: the credential has one place"));
+        return Err(keys.wrong("header", "excludes `query` and `basic_user`: set only one of the three"));
     }
     if format.is_some() && (query.is_some() || user.is_some()) {
-        return Err(keys.wrong("format", "is for a header"));
+        return Err(keys.wrong("format", "applies to a header only: remove it, or `query` and `basic_user`"));
     }
     if let Some(name) = query {
         let fine = !name.is_empty()
@@ -189,24 +203,26 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn of(table: &'a Table, name: &str) -> Result<Option<Keys<'a>>, String> {
+    fn of(table: &'a Table, name: &str) -> Result<Option<Keys<'a>>, NetworkSettingProblem> {
         match table.get(name) {
             None => Ok(None),
             Some(Value::Table(table)) => Ok(Some(Keys { table, path: name.to_owned() })),
-            Some(_) => Err(format!("`{name}` should be a table")),
+            Some(_) => {
+                Err(NetworkSettingProblem::Key { key: name.to_owned(), why: "should be a table".to_owned() })
+            }
         }
     }
 
-    fn wrong(&self, key: &str, why: &str) -> String {
-        format!("`{}.{key}` {why}", self.path)
+    fn wrong(&self, key: &str, why: &str) -> NetworkSettingProblem {
+        NetworkSettingProblem::Key { key: format!("{}.{key}", self.path), why: why.to_owned() }
     }
 
-    fn text(&self, key: &str) -> Result<Option<&'a str>, String> {
+    fn text(&self, key: &str) -> Result<Option<&'a str>, NetworkSettingProblem> {
         let value = self.table.get(key);
         value.map(|value| value.as_str().ok_or_else(|| self.wrong(key, "should be text"))).transpose()
     }
 
-    fn port(&self, key: &str) -> Result<Option<u16>, String> {
+    fn port(&self, key: &str) -> Result<Option<u16>, NetworkSettingProblem> {
         let port =
             |value: &Value| value.as_integer().and_then(|port| u16::try_from(port).ok()).filter(|p| *p > 0);
         let wrong = || self.wrong(key, "should be a number from 1 to 65535");
@@ -214,7 +230,7 @@ impl<'a> Keys<'a> {
     }
 
     /// One string, or several.
-    fn list(&self, key: &str) -> Result<Vec<String>, String> {
+    fn list(&self, key: &str) -> Result<Vec<String>, NetworkSettingProblem> {
         let wrong = || self.wrong(key, "should be a list of texts");
         match self.table.get(key) {
             None => Ok(Vec::new()),
@@ -226,9 +242,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn nothing_else(&self, known: &[&str]) -> Result<(), String> {
+    fn nothing_else(&self, known: &[&str]) -> Result<(), NetworkSettingProblem> {
         match self.table.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(key) => Err(self.wrong(key, "is not known")),
+            Some(key) => Err(UnknownKey::new(&self.path, key, known).into()),
             None => Ok(()),
         }
     }
@@ -279,13 +295,17 @@ mod tests {
             ("[credentials.x]\nhost = \"h\"\nenv = 1", "`credentials.x.env`"),
             ("[credentials.x]\nhost = \"h\"\nenv = \"NONO_X\"", "`credentials.x.env`"),
             ("[credentials.x]\nhost = \"h\"\nbase_path = \"/x\"", "`credentials.x.base_path`"),
-            ("[credentials.x]\nhost = \"h\"\nsecret = \"s\"", "`credentials.x.secret` is not known"),
+            ("[credentials.x]\nhost = \"h\"\nsecret = \"s\"", "unknown key \"credentials.x.secret\""),
             ("[credentials.\"a/b\"]\nhost = \"h\"", "`credentials.a/b`"),
             ("[network]\nupstream_proxy = \"x\"", "`network.upstream_proxy`"),
             ("[network]\nupstream_bypass = [\"x\"]", "`network.upstream_bypass`"),
-            ("[network]\nallow = 1", "`network.allow` is not known"),
+            ("[network]\nallow = 1", "unknown key \"network.allow\""),
+            (
+                "[network]\nupstream = 1",
+                "unknown key \"network.upstream\" (nearest: \"network.upstream_proxy\")",
+            ),
         ] {
-            let said = parse(text).unwrap_err();
+            let said = parse(text).unwrap_err().to_string();
             assert!(said.contains(key), "{text}: {said}");
         }
     }

@@ -7,17 +7,17 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nono_policy::hosts::HostRule;
+use nono_policy::host_rule::HostRule;
 use nono_policy::{NetworkPolicy, ResolvedPolicy};
 use nono_proxy::{ClientTls, Config, Route, Secret};
-use nono_supervisor::TakesListener;
+use nono_supervisor::{ServiceError, TakesListener};
 use nono_sys::errno;
 use thiserror::Error;
 
-use super::credential::{Around, Credential};
+use super::credential::{Credential, SecretSources};
 use super::process::{NetworkObserver, Serving, Waiting};
 use super::{CredentialError, NetworkReport, Networking, environment, placeholder};
-use crate::helper::{Bundle, CertificatesError, Trouble};
+use crate::helper::{Bundle, CertificatesError, HelperProcessError};
 
 /// File in the session's folder with the certificates that the command shall trust.
 const BUNDLE: &str = "ca-bundle.pem";
@@ -119,7 +119,7 @@ impl Network {
                 (listener.local_addr().map_err(NetworkError::Listen)?.port(), Some(listener))
             }
         };
-        let around = Around { policy, env: caller, cwd };
+        let around = SecretSources { policy, env: caller, cwd };
         let routes = routes(&networking.credentials, &around, state_dir)?;
         let speaks_tls = routes.iter().any(|route| route.https);
         let certificates = if speaks_tls { certificates(networking)? } else { String::new() };
@@ -127,7 +127,7 @@ impl Network {
         let secrets = routes.iter().filter_map(Route::secret).cloned().collect();
         let mut placed = Vec::new();
         for (credential, route) in networking.credentials.iter().zip(&routes) {
-            placed.extend(environment::placed(credential, &route.dummy, port));
+            placed.extend(environment::placed(credential, &route.placeholder, port));
         }
         let config = Config {
             allowed: hosts.to_vec(),
@@ -219,19 +219,19 @@ impl Network {
 }
 
 impl TakesListener for Network {
-    fn take(&self, listener: OwnedFd) -> Result<(), String> {
-        self.serve(listener).map_err(|error| error.to_string())
+    fn take(&self, listener: OwnedFd) -> Result<(), ServiceError> {
+        Ok(self.serve(listener)?)
     }
 }
 
-fn helper_failed(trouble: &Trouble) -> NetworkError {
+fn helper_failed(trouble: &HelperProcessError) -> NetworkError {
     // Its error text may have come from outside.
     NetworkError::Helper(nono_policy::text::escape(&trouble.to_string()))
 }
 
 fn routes(
     credentials: &[Credential],
-    around: &Around<'_>,
+    around: &SecretSources<'_>,
     state_dir: Option<&Path>,
 ) -> Result<Vec<Route>, NetworkError> {
     let route = |credential: &Credential| {
@@ -245,8 +245,8 @@ fn routes(
             base: String::new(),
             inject: service.inject.clone(),
             secret: credential.fetch(around)?.into(),
-            dummy: match state_dir {
-                Some(dir) => placeholder::dummy(dir, &service.name).map_err(NetworkError::Random)?,
+            placeholder: match state_dir {
+                Some(dir) => placeholder::of_service(dir, &service.name).map_err(NetworkError::Random)?,
                 None => format!("nono-dummy-{}", random::<16>()?),
             },
             endpoints: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::{Secret, Upstream};
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ pub enum UpstreamError {
     Scheme,
     #[error("the proxy's address is not HOST:PORT: {0}")]
     Address(&'static str),
-    #[error("the user name and password before the @ cannot be read")]
+    #[error("invalid user name or password before the @: percent-encode special characters")]
     Login,
 }
 

@@ -26,13 +26,13 @@ pub(super) enum HelperFrame {
 /// Messages from the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub(super) enum Said {
+pub(super) enum HelperMessage {
     /// Confined, and waiting for the socket. `authority`: PEM of the authority whose certificates it presents where it
     /// terminates TLS.
     Ready {
         authority: Option<String>,
     },
-    /// It cannot work.
+    /// The helper cannot start serving.
     Unable {
         why: String,
     },
@@ -40,7 +40,7 @@ pub(super) enum Said {
     Event {
         event: Box<ProxyEvent>,
         /// Counts of the events queued behind it. If the helper never sends again, at least these are lost.
-        untold: Untold,
+        untold: UnsentCounts,
     },
     /// Last frame: everything was sent.
     Done,
@@ -48,12 +48,12 @@ pub(super) enum Said {
 
 /// Counts of events that were not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Untold {
+pub struct UnsentCounts {
     pub allowed: u64,
     pub refused: u64,
 }
 
-impl Untold {
+impl UnsentCounts {
     pub(super) fn add(&mut self, event: &ProxyEvent) {
         let count = self.counter(event);
         *count = count.saturating_add(event.count);
@@ -134,9 +134,9 @@ pub(super) mod tests {
             route: text(),
             ..event("", false)
         };
-        let said = |event| Said::Event {
+        let said = |event| HelperMessage::Event {
             event: Box::new(event),
-            untold: Untold { allowed: u64::MAX, refused: u64::MAX },
+            untold: UnsentCounts { allowed: u64::MAX, refused: u64::MAX },
         };
         assert!(SAID.encode(&said(event.clone())).is_err());
         assert!(SAID.encode(&said(bounded(event))).is_ok());

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use nono_policy::hosts::{Host, HostRule, Hosts};
-use nono_proxy::{ClientTls, Config, Endpoint, Inject, Limits, OpenNetworks, Route, RouteKey, Secret};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
+use nono_proxy::{ClientTls, Config, Endpoint, HostOverrides, Inject, Limits, Route, RouteKey, Secret};
 
 use super::secret::{self, Surroundings};
-use super::{Injection, Placed, ProxyConfig, ProxyError, RouteConfig};
+use super::{Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
 use crate::helper::{Bundle, CertificatesError};
 use nono_policy::glob;
 
@@ -17,10 +17,10 @@ pub(super) fn engine(
     config: &ProxyConfig,
     token: &Secret,
     around: &Surroundings,
-) -> Result<(Config, Vec<Placed>), ProxyError> {
+) -> Result<(Config, Vec<PlacedRoute>), ProxyError> {
     let mut engine = Config {
         allowed: config.allowed.clone(),
-        reach: OpenNetworks { all: config.allow_all_hosts, metadata: false },
+        reach: HostOverrides { all: config.allow_all_hosts, metadata: false },
         token: Some(token.clone()),
         upstream: config.external_proxy.as_ref().map(crate::network::UpstreamProxy::config),
         limits: Limits { connections: config.max_connections, ..Limits::default() },
@@ -34,7 +34,7 @@ pub(super) fn engine(
         let prefix = route.prefix.trim_matches('/').to_owned();
         let (key, inject) = key(route, around)?;
         let loaded = matches!(key, RouteKey::Secret(_));
-        placed.push(Placed {
+        placed.push(PlacedRoute {
             injection: route.inject_mode,
             managed: route.credential_key.is_some(),
             variable: variable(route).filter(|_| loaded),
@@ -51,7 +51,7 @@ pub(super) fn engine(
                     base: upstream.base,
                     inject,
                     secret: key,
-                    dummy: token.reveal().to_owned(),
+                    placeholder: token.reveal().to_owned(),
                     endpoints: endpoints(route, &prefix)?,
                     tls: client_tls(route, &prefix)?,
                     prefix,
@@ -94,7 +94,7 @@ fn key(route: &RouteConfig, around: &Surroundings) -> Result<(RouteKey, Inject),
     let inject = |user: &str| inject(route, user);
     let Some(key) = &route.credential_key else { return Ok((RouteKey::None, inject("")?)) };
     match secret::fetch(key, around) {
-        Err(why) => Ok((RouteKey::Missing(why), inject("")?)),
+        Err(why) => Ok((RouteKey::Missing(why.to_string()), inject("")?)),
         Ok(text) if route.inject_mode == Injection::BasicAuth => match text.split_once(':') {
             Some((user, password)) if !password.is_empty() => {
                 Ok((Secret::new(password).into(), inject(user)?))
@@ -152,7 +152,7 @@ fn client_tls(route: &RouteConfig, prefix: &str) -> Result<ClientTls, ProxyError
         (None, None) => None,
         (Some(certificate), Some(key)) => Some((pem(certificate)?, Secret::new(pem(key)?))),
         _ => {
-            let why = "tls_client_cert and tls_client_key belong together";
+            let why = "set both tls_client_cert and tls_client_key, or neither";
             return Err(ProxyError::Route { prefix: prefix.to_owned(), why });
         }
     };

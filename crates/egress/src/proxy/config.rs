@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use nono_policy::hosts::{HostError, HostRule};
+use nono_policy::host_rule::{HostError, HostRule};
 use thiserror::Error;
 
 use crate::network::{UpstreamError, UpstreamProxy};

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use nono_policy::hosts::{Host, HostRule, Hosts};
+use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::Secret;
 
-use super::Placed;
+use super::PlacedRoute;
 
 type Variables = Vec<(String, OsString)>;
 
@@ -52,7 +52,7 @@ fn no_proxy(allowed: &[HostRule]) -> String {
 }
 
 /// Variables of the routes, sorted by name.
-pub(super) fn routes(address: SocketAddr, token: &Secret, routes: &[Placed]) -> Variables {
+pub(super) fn routes(address: SocketAddr, token: &Secret, routes: &[PlacedRoute]) -> Variables {
     let mut env = BTreeMap::new();
     for route in routes {
         let name = format!("{}_BASE_URL", route.prefix.to_uppercase());

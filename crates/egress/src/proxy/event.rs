@@ -1,26 +1,19 @@
 //! Network events in the format of a session's record.
 
 use nono_proxy::{Category, Mode, Phase, ProxyEvent};
+use serde::Serialize;
 
-use super::{Injection, Placed};
+use super::{Injection, PlacedRoute};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
     Deny,
 }
 
-impl Decision {
-    pub fn word(self) -> &'static str {
-        match self {
-            Decision::Allow => "allow",
-            Decision::Deny => "deny",
-        }
-    }
-}
-
 /// One request or tunnel, at the time of the decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NetworkEvent {
     pub timestamp_unix_ms: u64,
     pub mode: &'static str,
@@ -41,7 +34,7 @@ pub struct NetworkEvent {
 
 impl NetworkEvent {
     /// Convert an event; None for the end of one that was reported when it was opened.
-    pub(super) fn of(event: &ProxyEvent, routes: &[Placed], external: bool) -> Option<NetworkEvent> {
+    pub(super) fn of(event: &ProxyEvent, routes: &[PlacedRoute], external: bool) -> Option<NetworkEvent> {
         if event.phase == Some(Phase::Ended) && event.category.is_none() {
             return None;
         }
@@ -84,7 +77,7 @@ fn mode(event: &ProxyEvent, external: bool) -> &'static str {
 /// Authentication that the client presented. For a refused host it is not checked.
 fn authentication(
     event: &ProxyEvent,
-    route: Option<&Placed>,
+    route: Option<&PlacedRoute>,
 ) -> (Option<&'static str>, Option<&'static str>) {
     let mechanism = match route {
         Some(route) if route.managed => match route.injection {

@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nono_policy::hosts::HostRule;
+use nono_policy::host_rule::HostRule;
 use nono_proxy::{EndpointError, Proxy, Secret};
 use nono_sys::errno;
 use thiserror::Error;
@@ -60,7 +60,7 @@ pub struct RunningProxy {
     handle: Arc<Handle>,
     token: Secret,
     allowed: Vec<HostRule>,
-    routes: Vec<Placed>,
+    routes: Vec<PlacedRoute>,
     bundle: Option<PathBuf>,
     /// Whether connections go through another proxy, except those reached directly.
     external: bool,
@@ -68,7 +68,7 @@ pub struct RunningProxy {
 
 /// Properties of a route for programs and events.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedRoute {
     prefix: String,
     injection: Injection,
     /// Whether it has a key, even one that could not be fetched.

@@ -2,14 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use nono_proxy::credential::check_secret;
+use nono_proxy::credential::{CredentialFault, check_secret};
 use nono_sys::errno;
+use thiserror::Error;
 
-use crate::network::{keyring, value};
+use crate::network::{KeyringError, keyring, value};
 
 const MAX_SECRET: u64 = 64 << 10;
 /// Keyring service used if a key names none.
@@ -28,53 +29,74 @@ impl Surroundings {
     }
 }
 
+/// Reason a secret cannot be used.
+#[derive(Debug, Error)]
+pub(super) enum SecretError {
+    #[error("{0}:// keys are not supported")]
+    Scheme(String),
+    #[error("the environment variable {0} is not set")]
+    NotSet(String),
+    #[error("the environment variable {0} is not text")]
+    NotText(String),
+    #[error("the environment variable {0} is not set, and {1}")]
+    Nowhere(String, #[source] KeyringError),
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
+    #[error("{} is not an absolute path", .0.display())]
+    Relative(PathBuf),
+    #[error("{} is not a regular file", .0.display())]
+    NotFile(PathBuf),
+    #[error("{} cannot be read: {}", .0.display(), errno::describe(.1))]
+    Unreadable(PathBuf, #[source] io::Error),
+    #[error(transparent)]
+    Unfit(#[from] CredentialFault),
+}
+
 /// Whether a key is a URI that names its source.
 pub(super) fn is_uri(key: &str) -> bool {
     key.contains("://")
 }
 
-/// Fetch the secret, or return an error message.
-pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, String> {
+/// Fetch the secret.
+pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     let text = match key.split_once("://") {
         None => by_name(key, around),
         Some(("env", name)) => variable(name, around),
         Some(("file", path)) => file(Path::new(path)),
         Some(("keyring", entry)) => {
             let (service, user) = entry.split_once('/').unwrap_or((entry, ""));
-            from_keyring(service, (!user.is_empty()).then_some(user), around)
+            Ok(from_keyring(service, (!user.is_empty()).then_some(user), around)?)
         }
-        Some((scheme, _)) => Err(format!("{scheme}:// keys are not supported")),
+        Some((scheme, _)) => Err(SecretError::Scheme(scheme.to_owned())),
     }?;
-    check_secret(&text, true).map_err(|why| why.to_string())?;
+    check_secret(&text, true)?;
     Ok(text)
 }
 
 /// Variable of that name, as it is or in capitals; else an entry of the keyring.
-fn by_name(key: &str, around: &Surroundings) -> Result<String, String> {
+fn by_name(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     let capitals = key.to_uppercase();
     if let Some(name) = [key, &capitals].into_iter().find(|name| around.variable(name).is_some()) {
         return variable(name, around);
     }
-    from_keyring(SERVICE, Some(key), around)
-        .map_err(|why| format!("the environment variable {key} is not set, and {why}"))
+    from_keyring(SERVICE, Some(key), around).map_err(|error| SecretError::Nowhere(key.to_owned(), error))
 }
 
-fn variable(name: &str, around: &Surroundings) -> Result<String, String> {
-    let value = around.variable(name).ok_or_else(|| format!("the environment variable {name} is not set"))?;
-    value.to_str().map(str::to_owned).ok_or_else(|| format!("the environment variable {name} is not text"))
+fn variable(name: &str, around: &Surroundings) -> Result<String, SecretError> {
+    let value = around.variable(name).ok_or_else(|| SecretError::NotSet(name.to_owned()))?;
+    value.to_str().map(str::to_owned).ok_or_else(|| SecretError::NotText(name.to_owned()))
 }
 
-fn file(path: &Path) -> Result<String, String> {
-    let wrong = |why: String| format!("{} {why}", path.display());
+fn file(path: &Path) -> Result<String, SecretError> {
     if !path.is_absolute() {
-        return Err(wrong("is not an absolute path".to_owned()));
+        return Err(SecretError::Relative(path.to_owned()));
     }
-    let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {}", errno::describe(&error)));
+    let unreadable = |error| SecretError::Unreadable(path.to_owned(), error);
     // A FIFO would wait for a writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(wrong("is not a regular file".to_owned()));
+        return Err(SecretError::NotFile(path.to_owned()));
     }
     let mut text = String::new();
     file.take(MAX_SECRET).read_to_string(&mut text).map_err(unreadable)?;
@@ -82,6 +104,6 @@ fn file(path: &Path) -> Result<String, String> {
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }
 
-fn from_keyring(service: &str, user: Option<&str>, around: &Surroundings) -> Result<String, String> {
-    keyring(service, user, &around.env, &around.cwd).map_err(|error| error.to_string())
+fn from_keyring(service: &str, user: Option<&str>, around: &Surroundings) -> Result<String, KeyringError> {
+    keyring(service, user, &around.env, &around.cwd)
 }

@@ -101,9 +101,9 @@ fn secrets_are_fetched_where_the_key_says() {
     for key in
         ["NOTHING", "env://NOTHING", "file:///nowhere/x", "file://x", "file:///", "op://a/b", "keyring://a/b"]
     {
-        assert!(!fetch(key).unwrap_err().is_empty(), "{key}");
+        assert!(!fetch(key).unwrap_err().to_string().is_empty(), "{key}");
     }
-    assert!(!fetch("BAD").unwrap_err().contains('a'.to_string().repeat(2).as_str()));
+    assert!(!fetch("BAD").unwrap_err().to_string().contains('a'.to_string().repeat(2).as_str()));
 }
 
 #[test]

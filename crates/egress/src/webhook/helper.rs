@@ -15,7 +15,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::message::{SIGNATURE, TIMESTAMP};
-use super::wire::{FRAMES, MAX_ANSWER, Post, Said, Setup, WebhookResponse};
+use super::wire::{FRAMES, MAX_ANSWER, Post, Setup, WebhookHelperMessage, WebhookResponse};
 use crate::helper::{Bundle, CertificatesError, ConfineError, confine};
 
 const MAX_HEADERS: usize = 16 << 10;
@@ -41,11 +41,11 @@ pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Resul
     let Some(setup) = FRAMES.read::<Setup>(&mut input)? else { return Ok(()) };
     match prepare(&setup) {
         Ok(client) => {
-            say(&output, &Said::Ready)?;
+            say(&output, &WebhookHelperMessage::Ready)?;
             answer(input, &output, &Arc::new(client))
         }
         Err(error) => {
-            say(&output, &Said::Unable { why: error.to_string() })?;
+            say(&output, &WebhookHelperMessage::Unable { why: error.to_string() })?;
             Err(error)
         }
     }
@@ -75,7 +75,7 @@ fn certificates(named: Option<&Path>) -> Result<Vec<Certificate<'static>>, Helpe
 
 type Output<W> = Arc<Mutex<W>>;
 
-fn say<W: Write>(output: &Output<W>, said: &Said) -> io::Result<()> {
+fn say<W: Write>(output: &Output<W>, said: &WebhookHelperMessage) -> io::Result<()> {
     FRAMES.write(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), said)
 }
 
@@ -108,16 +108,16 @@ struct Client {
 }
 
 impl Client {
-    fn post(&self, post: &Post) -> Said {
+    fn post(&self, post: &Post) -> WebhookHelperMessage {
         let sequence = post.sequence;
         match self.exchange(post) {
-            Ok(reply) => Said::Reply { sequence, reply },
+            Ok(reply) => WebhookHelperMessage::Reply { sequence, reply },
             Err(error) => {
                 let why = match &error {
                     ureq::Error::Timeout(_) => "there was no answer in time".to_owned(),
                     error => error.to_string(),
                 };
-                Said::Nothing { sequence, connected: was_connected(&error), why }
+                WebhookHelperMessage::Nothing { sequence, connected: was_connected(&error), why }
             }
         }
     }

@@ -11,6 +11,7 @@ use nono_supervisor::approval::{Object, Question, Scope, Subject, Verdict};
 use nono_sys::hex;
 use ring::hmac;
 use serde::{Deserialize, Serialize, Serializer};
+use thiserror::Error;
 
 use super::wire::WebhookResponse;
 
@@ -189,34 +190,50 @@ enum OfferedScope {
     Directory,
 }
 
-/// The verdict of a reply and the name of the decider; or the reason why the reply is invalid.
+/// Reason a reply does not count as an answer.
+#[derive(Debug, Error)]
+pub(super) enum InvalidReply {
+    #[error("the service redirects (status {0}), which is not followed")]
+    Redirect(u16),
+    #[error("the service answered with status {0}, not 200")]
+    Status(u16),
+    #[error("the answer is not application/json")]
+    NotJson,
+    #[error("the answer is not signed")]
+    Unsigned,
+    #[error("the answer has a wrong signature")]
+    Signature,
+    #[error("cannot parse the answer: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("the answer belongs to another question")]
+    OtherQuestion,
+}
+
+/// The verdict of a reply and the name of the decider.
 pub(super) fn understand(
     reply: &WebhookResponse,
     secret: &Secret,
     id: u64,
     nonce: &str,
-) -> Result<(Verdict, Option<String>), String> {
+) -> Result<(Verdict, Option<String>), InvalidReply> {
     match reply.status {
         200 => {}
-        status @ 300..400 => {
-            return Err(format!("the service redirects (status {status}), which is not followed"));
-        }
-        status => return Err(format!("the service answered with status {status}, not 200")),
+        status @ 300..400 => return Err(InvalidReply::Redirect(status)),
+        status => return Err(InvalidReply::Status(status)),
     }
     let kind = reply.content_type.as_deref().unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-        return Err("the answer is not application/json".to_owned());
+        return Err(InvalidReply::NotJson);
     }
     let (Some(timestamp), Some(signature)) = (&reply.timestamp, &reply.signature) else {
-        return Err("the answer is not signed".to_owned());
+        return Err(InvalidReply::Unsigned);
     };
     if !secret.verifies(signature, timestamp, &reply.body) {
-        return Err("the answer has a wrong signature".to_owned());
+        return Err(InvalidReply::Signature);
     }
-    let answered: Answered =
-        serde_json::from_str(&reply.body).map_err(|error| format!("cannot parse the answer: {error}"))?;
+    let answered: Answered = serde_json::from_str(&reply.body)?;
     if answered.id != id || answered.nonce != nonce {
-        return Err("the answer belongs to another question".to_owned());
+        return Err(InvalidReply::OtherQuestion);
     }
     let by = answered.by.map(|by| nono_policy::text::escape(&by).chars().take(MAX_BY).collect());
     Ok((verdict(&answered.decision, answered.scope.as_ref()), by))

@@ -19,12 +19,12 @@ use nono_supervisor::approval::{ApprovalAnswer, ApprovalBackend, ApprovalError, 
 use thiserror::Error;
 use ureq::http::Uri;
 
-use crate::helper::Trouble;
+use crate::helper::HelperProcessError;
 pub use helper::{HelperError, serve};
 pub use message::Secret;
 use message::{QuestionBody, understand};
 use process::Helper;
-use wire::{FilePath, Post, Said, Setup, WebhookResponse};
+use wire::{FilePath, Post, Setup, WebhookHelperMessage, WebhookResponse};
 
 /// Time limit for an answer, all attempts together.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -101,7 +101,7 @@ impl Webhook {
         self.helper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_helper(&self) -> Result<Helper, Trouble> {
+    fn start_helper(&self) -> Result<Helper, HelperProcessError> {
         let WebhookOptions { url, helper, certificates, .. } = &self.options;
         Helper::start(helper, &Setup { url: url.clone(), certificates: certificates.clone().map(FilePath) })
     }
@@ -116,29 +116,42 @@ impl Webhook {
         body: &str,
         deadline: Instant,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<WebhookResponse, Trouble> {
+    ) -> Result<WebhookResponse, HelperProcessError> {
         let mut pause = PAUSE;
         for attempt in 1.. {
             let said = self.post(body, deadline, wanted)?;
             let why = match said {
-                Said::Reply { reply, .. } if attempt == ATTEMPTS || !is_busy(&reply) => return Ok(reply),
-                Said::Reply { .. } => String::new(),
-                Said::Nothing { connected, why, .. } if connected || attempt == ATTEMPTS => {
-                    return Err(Trouble::Unable(why));
+                WebhookHelperMessage::Reply { reply, .. } if attempt == ATTEMPTS || !is_busy(&reply) => {
+                    return Ok(reply);
                 }
-                Said::Nothing { why, .. } => why,
-                Said::Ready | Said::Unable { .. } => return Err(Trouble::OutOfTurn),
+                WebhookHelperMessage::Reply { .. } => String::new(),
+                WebhookHelperMessage::Nothing { connected, why, .. } if connected || attempt == ATTEMPTS => {
+                    return Err(HelperProcessError::Unable(why));
+                }
+                WebhookHelperMessage::Nothing { why, .. } => why,
+                WebhookHelperMessage::Ready | WebhookHelperMessage::Unable { .. } => {
+                    return Err(HelperProcessError::OutOfTurn);
+                }
             };
             if !rest(pause, deadline, wanted)? {
-                return Err(if why.is_empty() { Trouble::Late } else { Trouble::Unable(why) });
+                return Err(if why.is_empty() {
+                    HelperProcessError::Late
+                } else {
+                    HelperProcessError::Unable(why)
+                });
             }
             pause *= 2;
         }
-        Err(Trouble::Late)
+        Err(HelperProcessError::Late)
     }
 
     /// One attempt. A helper that failed is replaced.
-    fn post(&self, body: &str, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<Said, Trouble> {
+    fn post(
+        &self,
+        body: &str,
+        deadline: Instant,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<WebhookHelperMessage, HelperProcessError> {
         let mut slot = self.helper();
         let mut helper = match slot.take().and_then(|mut helper| helper.is_ready().then_some(helper)) {
             Some(helper) => helper,
@@ -179,14 +192,14 @@ impl ApprovalBackend for Webhook {
             .map_err(|error| self.failed(error.to_string()))?;
         let reply =
             self.ask(&body, deadline, &|| waiting.still_wanted()).map_err(|trouble| match trouble {
-                Trouble::Unwanted => ApprovalError::Withdrawn,
-                Trouble::Unable(why) => self.failed(why),
+                HelperProcessError::Unwanted => ApprovalError::Withdrawn,
+                HelperProcessError::Unable(why) => self.failed(why),
                 trouble => self.failed(trouble.to_string()),
             })?;
-        let (verdict, by) =
-            understand(&reply, &self.options.secret, question.id, &nonce).map_err(|why| self.failed(why))?;
+        let (verdict, by) = understand(&reply, &self.options.secret, question.id, &nonce)
+            .map_err(|why| self.failed(why.to_string()))?;
         if Instant::now() > deadline {
-            return Err(self.failed(Trouble::Late.to_string()));
+            return Err(self.failed(HelperProcessError::Late.to_string()));
         }
         let by = by.map_or_else(|| self.name(), |by| format!("{} ({by})", self.name()));
         Ok(ApprovalAnswer::new(verdict, by))
@@ -199,7 +212,7 @@ fn is_busy(reply: &WebhookResponse) -> bool {
 }
 
 /// Wait before the next attempt; false if the time is over.
-fn rest(pause: Duration, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<bool, Trouble> {
+fn rest(pause: Duration, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result<bool, HelperProcessError> {
     let until = Instant::now() + pause;
     if until >= deadline {
         return Ok(false);
@@ -210,7 +223,7 @@ fn rest(pause: Duration, deadline: Instant, wanted: &dyn Fn() -> bool) -> Result
             return Ok(true);
         }
         if !wanted() {
-            return Err(Trouble::Unwanted);
+            return Err(HelperProcessError::Unwanted);
         }
         std::thread::sleep(left.min(LOOK));
     }

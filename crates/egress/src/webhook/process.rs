@@ -6,8 +6,8 @@ use std::io::Write;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Instant;
 
-use super::wire::{FRAMES, Post, Said, Setup};
-use crate::helper::{Incoming, Process, START, Trouble};
+use super::wire::{FRAMES, Post, Setup, WebhookHelperMessage};
+use crate::helper::{HelperProcessError, Incoming, Process, START};
 
 #[derive(Debug)]
 pub(super) struct Helper {
@@ -19,15 +19,17 @@ pub(super) struct Helper {
 
 impl Helper {
     /// Start the process, and wait until it is confined.
-    pub(super) fn start(command: &[OsString], setup: &Setup) -> Result<Helper, Trouble> {
+    pub(super) fn start(command: &[OsString], setup: &Setup) -> Result<Helper, HelperProcessError> {
         let mut process = Process::start(command, Stdio::piped(), Stdio::piped())?;
         let (input, output) = process.pipes()?;
         let mut helper = Helper { process, input, output: Incoming::new(output, FRAMES), sequence: 0 };
         helper.send(setup)?;
         match helper.output.receive(Instant::now() + START, &|| true)? {
-            Said::Ready => Ok(helper),
-            Said::Unable { why } => Err(Trouble::Unable(why)),
-            Said::Reply { .. } | Said::Nothing { .. } => Err(Trouble::OutOfTurn),
+            WebhookHelperMessage::Ready => Ok(helper),
+            WebhookHelperMessage::Unable { why } => Err(HelperProcessError::Unable(why)),
+            WebhookHelperMessage::Reply { .. } | WebhookHelperMessage::Nothing { .. } => {
+                Err(HelperProcessError::OutOfTurn)
+            }
         }
     }
 
@@ -46,23 +48,23 @@ impl Helper {
         mut post: Post,
         deadline: Instant,
         wanted: &dyn Fn() -> bool,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<WebhookHelperMessage, HelperProcessError> {
         self.sequence += 1;
         post.sequence = self.sequence;
         self.send(&post)?;
         let said = self.output.receive(deadline, wanted)?;
         match said {
-            Said::Reply { sequence, .. } | Said::Nothing { sequence, .. }
+            WebhookHelperMessage::Reply { sequence, .. } | WebhookHelperMessage::Nothing { sequence, .. }
                 if sequence == self.sequence && self.output.is_empty() =>
             {
                 Ok(said)
             }
-            _ => Err(Trouble::OutOfTurn),
+            _ => Err(HelperProcessError::OutOfTurn),
         }
     }
 
-    fn send(&mut self, value: &impl serde::Serialize) -> Result<(), Trouble> {
-        let frame = FRAMES.encode(value).map_err(Trouble::Garbled)?;
-        self.input.write_all(&frame).map_err(|_| Trouble::Ended)
+    fn send(&mut self, value: &impl serde::Serialize) -> Result<(), HelperProcessError> {
+        let frame = FRAMES.encode(value).map_err(HelperProcessError::Garbled)?;
+        self.input.write_all(&frame).map_err(|_| HelperProcessError::Ended)
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Post {
 /// Frames from the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub(super) enum Said {
+pub(super) enum WebhookHelperMessage {
     /// Confined, and waiting for questions.
     Ready,
     /// The helper cannot start.

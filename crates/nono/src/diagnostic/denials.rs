@@ -9,7 +9,7 @@ use nono_supervisor::report::{DeniedAttempt, Port, RefusalReason, Refused};
 
 use super::probes::is_probe;
 use super::sockets::socket_meaning;
-use super::{Denial, Seen};
+use super::{Denial, DenialDetails};
 
 /// All denials but those made without asking; see [`too_many`].
 pub(super) fn denials(refused: &[Refused], policy: &ResolvedPolicy) -> Vec<Denial> {
@@ -24,7 +24,7 @@ fn denial(refused: &Refused, policy: &ResolvedPolicy) -> Denial {
         probe: is_probe(&attempt),
         attempt,
         because,
-        seen: Some(Seen { program, pid, count }),
+        seen: Some(DenialDetails { program, pid, count }),
     }
 }
 

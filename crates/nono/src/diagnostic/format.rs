@@ -56,7 +56,9 @@ impl DiagnosticFormatter<'_> {
             if !denial.flags.is_empty() {
                 lines.push(format!("    open it with: {}", quote_all(&denial.flags)));
             }
-            lines.extend(meaning(denial).map(|meaning| format!("    it is {meaning}")));
+            lines.extend(
+                meaning(denial).map(|meaning| format!("    no flag is proposed, since it is {meaning}")),
+            );
         }
         lines.extend(hosts.iter().flat_map(HostDenied::lines));
         lines.extend(network::past_the_proxy(denials));

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::{AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
 use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
-use nono_supervisor::{About, Complaint, RunOutcome};
+use nono_supervisor::{Complaint, DenialKind, RunOutcome};
 use nono_sys::wait::Ended;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub use nono_policy::text::{escape, quote_all, shown};
 pub use format::DiagnosticFormatter;
 pub use probes::is_no_question;
 pub use sockets::socket_meaning;
-pub use text::{attempt_words, because_words, words};
+pub use text::{attempt_words, because_words, closed_by, words};
 
 /// One access that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,14 +40,14 @@ pub struct Denial {
     /// Flags that open exactly this, if any.
     pub flags: Vec<String>,
     /// The process that was denied; `None` if only an error line of the command told of it.
-    pub seen: Option<Seen>,
+    pub seen: Option<DenialDetails>,
     /// Whether programs try this at every start and work without it.
     pub probe: bool,
 }
 
 /// Details of a denial by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Seen {
+pub struct DenialDetails {
     /// The first program that was denied.
     #[serde(with = "nono_policy::path_serde")]
     pub program: PathBuf,
@@ -147,11 +147,13 @@ fn weigh(complaints: &[Complaint], policy: &ResolvedPolicy, findings: &mut Findi
     let mut told = Vec::new();
     for complaint in complaints {
         match complaint.about {
-            About::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
-            About::Access => told.extend(denials(complaint, policy)),
-            About::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
-            About::Processes => findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes)),
-            About::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
+            DenialKind::Network => findings.network |= policy.network != NetworkPolicy::Allowed,
+            DenialKind::Access => told.extend(denials(complaint, policy)),
+            DenialKind::Memory => findings.limits.extend(policy.limits.memory.map(|_| Limit::Memory)),
+            DenialKind::Processes => {
+                findings.limits.extend(policy.limits.processes.map(|_| Limit::Processes));
+            }
+            DenialKind::FileSize => findings.limits.extend(policy.limits.file_size.map(|_| Limit::FileSize)),
         }
     }
     told

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nono_policy::text::{shown, times};
 use nono_supervisor::report::{DeniedAttempt, Port};
 
-use super::{Denial, Seen};
+use super::{Denial, DenialDetails};
 
 /// Port of name servers.
 const DNS: u16 = 53;
@@ -24,7 +24,7 @@ pub(super) fn past_the_proxy(denials: &[Denial]) -> Vec<String> {
     let found = || denials.iter().filter_map(|denial| Some((direct(denial)?, denial.seen.as_ref()?)));
     let mut lines = Vec::new();
     let mut programs: Vec<(&PathBuf, Vec<SocketAddr>)> = Vec::new();
-    for (at, Seen { program, .. }) in found().filter(|(at, _)| at.port() != DNS) {
+    for (at, DenialDetails { program, .. }) in found().filter(|(at, _)| at.port() != DNS) {
         match programs.iter_mut().find(|(known, _)| *known == program) {
             Some((_, places)) => places.push(at),
             None => programs.push((program, vec![at])),
@@ -74,7 +74,7 @@ mod tests {
             attempt: DeniedAttempt::Network { what: format!("connect to {to}"), port },
             because: RefusalReason::Policy { reason: DeniedReason::NotGranted },
             flags: vec!["--allow-net".to_owned()],
-            seen: Some(Seen { program: program.into(), pid: 7, count }),
+            seen: Some(DenialDetails { program: program.into(), pid: 7, count }),
             probe: false,
         }
     }

@@ -1,7 +1,7 @@
 //! Reasons and attempts as text.
 
 use nono_policy::text::{escape, shown};
-use nono_policy::{AccessMode, DeniedReason, PolicyData};
+use nono_policy::{AccessMode, CapabilitySource, DeniedReason, PolicyData};
 use nono_supervisor::report::{DeniedAttempt, RefusalReason};
 
 /// Reason of a denial, as the end of a sentence.
@@ -17,13 +17,13 @@ pub fn words(reason: &DeniedReason) -> String {
             format!("protected, because it runs later ({group})")
         }
         DeniedReason::Protected { group } => format!("protected ({group})"),
-        DeniedReason::DenyRule { source } => format!("denied by {source}"),
+        DeniedReason::DenyRule { source } => closed_by(source),
         DeniedReason::NonoState => "nono's own files are never open".to_owned(),
         DeniedReason::AgentSettings { agent } => {
             format!("it decides what {} runs, and is never writable in the sandbox", escape(agent))
         }
         DeniedReason::CarvedDirectory { path } => {
-            format!("nothing new can be created directly in {}, which holds protected files", shown(path))
+            format!("new entries cannot be created directly in {}, which holds protected files", shown(path))
         }
     }
 }
@@ -38,11 +38,23 @@ pub fn attempt_words(attempt: &DeniedAttempt) -> String {
     }
 }
 
+/// Rule that closes a path by name.
+pub fn closed_by(source: &CapabilitySource) -> String {
+    match source {
+        CapabilitySource::User => "closed by --deny".to_owned(),
+        other => format!("closed by {other}"),
+    }
+}
+
 /// Reason of a refusal, as the end of a sentence.
 pub fn because_words(because: &RefusalReason) -> String {
     match because {
         RefusalReason::Policy { reason } => words(reason),
-        RefusalReason::Answered { by } => format!("refused by {}", escape(by)),
+        RefusalReason::Answered { by } => match by.as_str() {
+            "terminal" => "denied by you".to_owned(),
+            "deny" => "denied by --approve deny".to_owned(),
+            other => format!("denied by {}", escape(other)),
+        },
         RefusalReason::NoAnswer { why } => format!("no answer ({})", escape(why)),
         RefusalReason::TooMany => "too many requests".to_owned(),
         RefusalReason::Failed { why } => escape(why),

@@ -8,10 +8,10 @@ use nono_supervisor::Streams;
 
 use super::ExecRequest;
 use super::Input;
-use crate::streams::{self, CancelPipe, LOOK, Wires};
+use crate::streams::{self, CancelPipe, LOOK, StreamPipes};
 
 pub(super) struct Capture<'a> {
-    wires: Wires<'a>,
+    wires: StreamPipes<'a>,
     timeout: Option<Duration>,
     cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -34,7 +34,7 @@ impl<'a> Capture<'a> {
             Input::Inherited => None,
             Input::Given(bytes) => Some(Cow::Borrowed(bytes)),
         };
-        let (wires, theirs) = Wires::new(input, true, request.max_output)?;
+        let (wires, theirs) = StreamPipes::new(input, true, request.max_output)?;
         Ok((Capture { wires, timeout: request.timeout, cancelled }, theirs))
     }
 

@@ -26,7 +26,7 @@ use nono_sys::process::Signals;
 use nono_sys::wait::Ended;
 use thiserror::Error;
 
-use crate::streams::{CancelPipe, End};
+use crate::streams::{CancelPipe, RunEndSignal};
 use capture::{Capture, Captured};
 pub use checks::seconds;
 pub use nono_supervisor::command_env::EnvError;
@@ -199,7 +199,7 @@ fn beside<'a>(
     capture: Capture<'a>,
     run: impl FnOnce(Arc<std::os::fd::OwnedFd>, &Signals) -> Result<RunOutcome, RunError> + Send + 'a,
 ) -> Result<(Captured, Result<RunOutcome, RunError>), ExecError> {
-    let (over, end) = End::new().map_err(system("make a pipe"))?;
+    let (over, end) = RunEndSignal::new().map_err(system("make a pipe"))?;
     let (cancel, bell) = CancelPipe::new().map_err(system("make a pipe"))?;
     let command = move || {
         // Signals the end of the run when dropped.

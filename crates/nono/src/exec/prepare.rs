@@ -12,7 +12,7 @@ use nono_sandbox::{
     Support, compile,
 };
 use nono_supervisor::mediate::Mediate;
-use nono_supervisor::{CommandSpec, Options, RunError, RunOutcome, TakesListener};
+use nono_supervisor::{CommandSpec, Options, RunError, RunOutcome, ServiceError, TakesListener};
 use nono_sys::process::Signals;
 
 use super::{ExecError, ExecHost, ExecRequest, Proxy, system};
@@ -123,7 +123,7 @@ struct Served {
 }
 
 impl TakesListener for Served {
-    fn take(&self, listener: OwnedFd) -> Result<(), String> {
+    fn take(&self, listener: OwnedFd) -> Result<(), ServiceError> {
         // A proxy that was shut down drops the socket: connections to it are refused, as they are on the host.
         let guard = self.proxy.serve_also(listener).ok();
         *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;

@@ -24,14 +24,14 @@ use fold::Grants;
 
 /// Base folders for writing paths in a profile.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct BaseFolders {
     /// The home folder, without links.
     pub home: Option<PathBuf>,
     /// The working directory, without links.
     pub workdir: PathBuf,
 }
 
-impl Places {
+impl BaseFolders {
     /// The path as written in a profile; `None` if it cannot be written there.
     pub fn written(&self, path: &Path) -> Option<String> {
         let below = |start: &str, base: &Path| {
@@ -85,7 +85,7 @@ pub fn propose(
     description: &str,
     learned: &Learned,
     run: &ResolvedPolicy,
-    places: &Places,
+    places: &BaseFolders,
     facts: &dyn Facts,
 ) -> Proposal {
     let Learned { base, extends, recorded } = learned;
@@ -151,7 +151,7 @@ const SOME_NAME: &str = ".nono-asks-about-this-folder";
 struct Needs<'a> {
     base: &'a ResolvedPolicy,
     run: &'a ResolvedPolicy,
-    places: &'a Places,
+    places: &'a BaseFolders,
     facts: &'a dyn Facts,
     grants: Grants,
     closed: Vec<Closed>,
@@ -163,7 +163,7 @@ impl<'a> Needs<'a> {
     fn new(
         base: &'a ResolvedPolicy,
         run: &'a ResolvedPolicy,
-        places: &'a Places,
+        places: &'a BaseFolders,
         facts: &'a dyn Facts,
     ) -> Needs<'a> {
         Needs {
@@ -274,7 +274,7 @@ fn stays_closed(reason: &DeniedReason) -> bool {
 /// The grants as a profile section, and the paths that a profile cannot name.
 fn filesystem(
     grants: Grants,
-    places: &Places,
+    places: &BaseFolders,
     facts: &dyn Facts,
 ) -> (FilesystemSection, Vec<Proposed>, Vec<PathBuf>) {
     let mut section = FilesystemSection::default();

@@ -51,7 +51,7 @@ impl Lab {
     }
 
     fn propose(&self) -> Proposal {
-        let places = Places { home: Some(self.path("")), workdir: self.path("work") };
+        let places = BaseFolders { home: Some(self.path("")), workdir: self.path("work") };
         let learned = Learned {
             base: self.base.clone(),
             extends: vec!["default".to_owned()],

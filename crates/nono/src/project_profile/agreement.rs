@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::ProjectHash;
-use nono_policy::Meaning;
+use nono_policy::EffectiveProfile;
 use nono_sys::{fs, time};
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +19,14 @@ pub struct Agreement {
     /// SHA-256 of the file.
     pub content: String,
     /// Effects of the profile at that time.
-    pub meaning: Meaning,
+    pub meaning: EffectiveProfile,
     pub agreed: bool,
     /// ISO 8601, UTC.
     pub time: String,
 }
 
 impl Agreement {
-    pub(super) fn new(project: &Path, content: &str, meaning: &Meaning, agreed: bool) -> Agreement {
+    pub(super) fn new(project: &Path, content: &str, meaning: &EffectiveProfile, agreed: bool) -> Agreement {
         Agreement {
             project: project.to_owned(),
             content: content.to_owned(),
@@ -43,7 +43,7 @@ impl Agreement {
     }
 
     /// Whether the decision is about these bytes with this meaning.
-    pub(super) fn is_of(&self, content: &str, meaning: &Meaning) -> bool {
+    pub(super) fn is_of(&self, content: &str, meaning: &EffectiveProfile) -> bool {
         self.content == content && self.meaning == *meaning
     }
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use nono_checkpoint::{CheckpointError, project};
 use nono_policy::profile::PROJECT_FILE;
 use nono_policy::{
-    HostContext, HostFacts, Meaning, PolicyData, PolicyError, ProfileError, ProjectEntry, ProjectOverlay,
-    ProjectProfile,
+    EffectiveProfile, HostContext, HostFacts, PolicyData, PolicyError, ProfileError, ProjectEntry,
+    ProjectOverlay, ProjectProfile,
 };
 use nono_sys::errno;
 use nono_sys::hex;
@@ -112,7 +112,7 @@ pub struct ProjectProfileHere {
     nearest: Carried,
     /// Profiles of parent folders, up to the project's root; only what they close holds.
     above: Vec<Carried>,
-    pub meaning: Meaning,
+    pub meaning: EffectiveProfile,
     pub standing: Standing,
     /// The user's previous decision.
     pub before: Option<Agreement>,

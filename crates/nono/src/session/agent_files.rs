@@ -1,4 +1,4 @@
-//! Files of agents that are prepared for a session and cleaned up after it: missing state directories, placeholders for
+//! Files of agents that are prepared for a session and cleaned up after it: missing state directories, stand-ins for
 //! absent settings files, and private copies of the files that agents save to.
 
 use std::ffi::OsString;
@@ -10,15 +10,15 @@ use nono_sandbox::ExecStrategy;
 use super::created_dirs::CreatedDirs;
 use super::error::SessionError;
 use super::folder::SessionFolder;
-use super::placeholders::{self, Placeholders};
 use super::request::Host;
+use super::stand_ins::{self, StandIns};
 use crate::network::Networking;
 use nono_agents::saved::{self, SavedReport};
 
 #[derive(Debug)]
 pub(super) struct AgentFiles {
     made: CreatedDirs,
-    stand_ins: Option<Placeholders>,
+    stand_ins: Option<StandIns>,
     session_dir: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl AgentFiles {
         strategy: ExecStrategy,
         network: &Networking,
     ) -> Result<(AgentFiles, Vec<(OsString, OsString)>), SessionError> {
-        let stand_ins = placeholders::place(policy, &host.context.state_dir, strategy)?;
+        let stand_ins = stand_ins::place(policy, &host.context.state_dir, strategy)?;
         let files = AgentFiles { made, stand_ins, session_dir: folder.dir.clone() };
         // Only a supervisor carries the copies back after the run.
         let told = if strategy == ExecStrategy::Supervised {
@@ -45,7 +45,7 @@ impl AgentFiles {
         Ok((files, told))
     }
 
-    /// After the command's end: carry agents' saved settings back and remove the placeholders. The caller drops the
+    /// After the command's end: carry agents' saved settings back and remove the stand-ins. The caller drops the
     /// directories after the last snapshot: the baseline has them too, so they must not show up as a change.
     pub(super) fn finish(self) -> (Vec<SavedReport>, CreatedDirs) {
         let AgentFiles { made, stand_ins, session_dir } = self;

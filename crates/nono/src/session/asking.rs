@@ -4,16 +4,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nono_catalogue::rollback::running::TrackedSession;
 use nono_policy::{MergedProfile, ResolvedPolicy};
-use nono_sandbox::Prepared;
-use nono_supervisor::RunError;
+use nono_sandbox::{ExecStrategy, Prepared};
 use nono_supervisor::approval::{ApprovalBackend, DenyAll};
 use nono_supervisor::mediate::{Mediate, Restored, Snapshots};
 use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::urls::UrlOpener;
+use nono_supervisor::{RunError, ServiceError};
+use thiserror::Error;
 
+use super::error::SessionError;
 use crate::audit::RestoreOwner;
-use crate::rollback::running::TrackedSession;
+use crate::rollback::RollbackError;
 
 /// Settings for approvals at run time.
 #[derive(Clone, Debug)]
@@ -50,8 +53,43 @@ impl Asking {
     }
 }
 
+/// Subjects that the user may be asked about while the command runs.
+pub(super) struct AskableSubjects {
+    /// Access beyond the grants.
+    pub(super) opens: bool,
+    /// Web addresses to open in the browser.
+    pub(super) urls: bool,
+}
+
+impl AskableSubjects {
+    pub(super) fn new(
+        asking: &Asking,
+        profile: &MergedProfile,
+        strategy: ExecStrategy,
+        interactive: bool,
+        learning: bool,
+    ) -> Result<AskableSubjects, SessionError> {
+        let asks = AskableSubjects {
+            opens: !learning && asking.is_wanted(profile),
+            urls: !learning && asking.urls.is_some(),
+        };
+        if (asks.opens || asks.urls) && strategy != ExecStrategy::Supervised {
+            return Err(SessionError::AskNeedsSupervisor { strategy });
+        }
+        if (asks.opens || asks.urls) && interactive && !asking.off_terminal {
+            return Err(SessionError::AskNeedsTerminal);
+        }
+        Ok(asks)
+    }
+
+    /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
+    pub(super) fn prompts(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
+        prompts(!asking.off_terminal && (self.opens || self.urls || back))
+    }
+}
+
 /// The terminal for prompts, if any prompt is possible.
-pub(super) fn prompts(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
+fn prompts(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
     let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
     wanted.then(TerminalLeases::new).transpose().map_err(failed)
 }
@@ -85,17 +123,22 @@ pub(crate) fn mediate(
 /// The session's snapshots, as the mediator uses them.
 struct Running(TrackedSession);
 
+/// Failure to store a file that is about to be written to.
+#[derive(Debug, Error)]
+#[error("cannot store it before the write: {0}")]
+struct NotStored(#[source] RollbackError);
+
 impl Snapshots for Running {
-    fn before_write(&self, path: &Path) -> Result<(), String> {
-        self.0.add_root(path).map_err(|error| format!("cannot store it before the write: {error}"))
+    fn before_write(&self, path: &Path) -> Result<(), ServiceError> {
+        Ok(self.0.add_root(path).map_err(NotStored)?)
     }
 
-    fn checkpoint(&self, reason: &str) -> Result<u64, String> {
-        self.0.checkpoint(reason).map_err(|error| error.to_string())
+    fn checkpoint(&self, reason: &str) -> Result<u64, ServiceError> {
+        Ok(self.0.checkpoint(reason)?)
     }
 
-    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String> {
-        let done = self.0.restore(snapshot, paths).map_err(|error| error.to_string())?;
+    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, ServiceError> {
+        let done = self.0.restore(snapshot, paths)?;
         let session = self.0.id();
         Ok(Restored {
             changed: done.changes.len() as u64,

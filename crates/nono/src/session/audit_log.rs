@@ -14,10 +14,12 @@ use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
 use nono_audit::sign::KeyError;
 use nono_audit::{AuditLog, Digest, SessionRecord, SigningKey};
+use nono_catalogue::rollback::recorder::{self, Closed, Recorder};
 use nono_policy::{ProjectOverlay, ResolvedPolicy, RunRequest};
 use nono_snapshot::Manifest;
 use nono_supervisor::{LimitHit, RunError, RunOutcome};
 use nono_sys::errno;
+use nono_sys::launch::NOT_RUN;
 use nono_sys::time::now_ms;
 use nono_sys::wait::Ended;
 use serde_json::Value;
@@ -28,7 +30,6 @@ use super::exit_code::exit_code;
 use super::notices::network_word;
 use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
-use crate::rollback::recorder::{self, Closed, Recorder};
 
 /// Settings of the audit log.
 #[derive(Clone, Debug)]
@@ -259,7 +260,7 @@ impl RunLog {
 fn not_run() -> SessionEnded {
     SessionEnded {
         time_ms: now_ms(),
-        exit_code: 125,
+        exit_code: i32::from(NOT_RUN),
         signal: None,
         limit: None,
         stopped: false,

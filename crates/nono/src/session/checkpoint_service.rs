@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use nono_audit::event::Restore;
 use nono_checkpoint::manager::RestoreNote;
 use nono_checkpoint::supervisor_request::{self, RemoteAction};
 use nono_checkpoint::{
@@ -21,17 +20,18 @@ use nono_checkpoint::{
 use nono_policy::{AccessMode, QueryResult, query_path};
 use nono_supervisor::approval::Subject;
 use nono_supervisor::mediate::{CheckpointService, RestoreConsent};
-use nono_sys::time::now_ms;
+use nono_supervisor::request_service::RequestFailure;
 use serde_json::{Value, json};
 
 use super::checkpoint_quota::CheckpointQuota;
+use super::checkpoint_request_error::CheckpointRequestError;
 use super::checkpoints::Protecting;
 use super::rollback_options::resolved;
 use crate::checkpoints::{self, json as shapes};
 use crate::rollback::patch;
 
 /// Handler of checkpoint requests from inside the sandbox.
-pub(super) struct Inside {
+pub(super) struct InsideRequests {
     protecting: Arc<Protecting>,
     state: Mutex<ServiceState>,
 }
@@ -44,9 +44,9 @@ struct ServiceState {
     room: CheckpointQuota,
 }
 
-impl Inside {
-    pub(super) fn new(protecting: Arc<Protecting>) -> Inside {
-        Inside { protecting, state: Mutex::default() }
+impl InsideRequests {
+    pub(super) fn new(protecting: Arc<Protecting>) -> InsideRequests {
+        InsideRequests { protecting, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, ServiceState> {
@@ -54,15 +54,19 @@ impl Inside {
     }
 }
 
-impl CheckpointService for Inside {
-    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, String> {
-        match action {
+impl CheckpointService for InsideRequests {
+    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure> {
+        let answer = match action {
             RemoteAction::Restore { dir, target, paths, conflicts } => {
                 let choice = CheckpointChoice { conflicts, ..CheckpointChoice::default() };
                 self.restore(&dir, &target, &paths, &choice, agree)
             }
             action => on_a_deep_stack(|| self.answer(action)),
-        }
+        };
+        answer.map_err(|error| match error {
+            CheckpointRequestError::Refused(failure) => failure,
+            error => RequestFailure::Service(error.into()),
+        })
     }
 }
 
@@ -80,18 +84,20 @@ fn is_of_a_hook(action: &RemoteAction) -> bool {
 }
 
 /// Run `work` on a large stack: requests are served on small ones, and trees may be deep.
-fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+fn on_a_deep_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, CheckpointRequestError> + Send,
+) -> Result<T, CheckpointRequestError> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().name("nono-history".to_owned()).stack_size(STACK);
-        let worker = worker.spawn_scoped(scope, work).map_err(|error| error.to_string())?;
-        worker.join().unwrap_or_else(|_| Err("internal error; the request was not carried out".to_owned()))
+        let worker = worker.spawn_scoped(scope, work)?;
+        worker.join().unwrap_or_else(|_| Err(CheckpointRequestError::Panicked))
     })
 }
 
 const STACK: usize = 8 << 20;
 
-impl Inside {
-    fn answer(&self, action: RemoteAction) -> Result<Value, String> {
+impl InsideRequests {
+    fn answer(&self, action: RemoteAction) -> Result<Value, CheckpointRequestError> {
         if is_of_a_hook(&action) {
             self.protecting.hear();
         }
@@ -116,7 +122,7 @@ impl Inside {
             RemoteAction::List { dir } => self.list(&dir),
             RemoteAction::Diff { dir, target, paths, brief } => self.diff(&dir, target, &paths, brief),
             RemoteAction::Notes { origin } => self.notes(&origin),
-            RemoteAction::Restore { .. } => Err("a restore needs approval".to_owned()),
+            RemoteAction::Restore { .. } => Err(CheckpointRequestError::NeedsApproval),
         }
     }
 
@@ -126,21 +132,21 @@ impl Inside {
     }
 
     /// The project of a path, if the sandbox may write it. Links are followed outside the sandbox.
-    fn project(&self, path: &Path) -> Result<PathBuf, String> {
+    fn project(&self, path: &Path) -> Result<PathBuf, CheckpointRequestError> {
         let found = resolved(path);
         if !self.protecting.is_writable(&found) {
-            return Err(format!("{} is not writable in this sandbox", path.display()));
+            return Err(CheckpointRequestError::NotWritable(path.to_owned()));
         }
-        let root = self.protecting.manager().root_of(&found).map_err(|error| error.to_string())?;
+        let root = self.protecting.manager().root_of(&found)?;
         self.check(&root.dir).map(|()| root.dir)
     }
 
     /// Check that the project is writable: a link may have changed since the path was resolved.
-    fn check(&self, project: &Path) -> Result<(), String> {
+    fn check(&self, project: &Path) -> Result<(), CheckpointRequestError> {
         if self.protecting.is_writable(project) {
             return Ok(());
         }
-        Err(format!("{} is not writable in this sandbox", project.display()))
+        Err(CheckpointRequestError::NotWritable(project.to_owned()))
     }
 
     fn manager_of(&self, project: &Path) -> Arc<Mutex<CheckpointManager>> {
@@ -233,9 +239,10 @@ impl Inside {
                 Ok(project) => projects.push(project),
                 // The kernel denies writing there, so there is nothing to protect.
                 Err(why) if !self.protecting.is_writable(&resolved(target)) => {
-                    refused.push(json!({ "project": path(target), "refused": why }));
+                    refused.push(json!({ "project": path(target), "refused": why.to_string() }));
                 }
                 Err(why) => {
+                    let why = why.to_string();
                     self.protecting.missed(target, &why, reason);
                     refused.push(json!({ "project": path(target), "failed": why }));
                 }
@@ -246,13 +253,15 @@ impl Inside {
         (projects, refused)
     }
 
-    fn list(&self, supervisor_request::Path(dir): &supervisor_request::Path) -> Result<Value, String> {
+    fn list(
+        &self,
+        supervisor_request::Path(dir): &supervisor_request::Path,
+    ) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
         self.with_manager(&project, |manager| {
             let here = manager.here(&project).unwrap_or_default();
             Ok(shapes::list(&project, &manager.list(&project)?, here.as_ref()))
         })
-        .map_err(|error: CheckpointError| error.to_string())
     }
 
     /// Changes since a checkpoint that the command may read, as a patch or in brief.
@@ -262,27 +271,23 @@ impl Inside {
         target: String,
         paths: &[supervisor_request::Path],
         brief: bool,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
         let target = CheckpointTarget::Text(target);
         self.with_manager(&project, |manager| {
-            let checkpoint = manager.find(&project, &target).map_err(|error| error.to_string())?;
+            let checkpoint = manager.find(&project, &target)?;
             let target = CheckpointTarget::Id(checkpoint.id.clone());
-            let mut compared = manager.compare(&project, &target).map_err(|error| error.to_string())?;
+            let mut compared = manager.compare(&project, &target)?;
             if !compared.manager.roots().iter().all(|root| self.protecting.is_writable(root)) {
-                return Err("the project was moved".to_owned());
+                return Err(CheckpointRequestError::Moved);
             }
-            let mut set = checkpoints::changes(&mut compared);
-            if !paths.is_empty() {
-                let chosen: Vec<_> =
-                    paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
-                set.items.retain(|item| chosen.iter().any(|path| item.path.starts_with(path)));
-            }
+            let chosen: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+            let mut set = checkpoints::changes_of(&mut compared, &chosen);
             let total = set.items.len();
             set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
             let mut left_out = total - set.items.len();
             if brief {
-                let brief = checkpoints::brief(&compared.manager, &set).map_err(|error| error.to_string())?;
+                let brief = checkpoints::brief(&compared.manager, &set)?;
                 return Ok(json!({
                     "checkpoint": checkpoint.id,
                     "project": path(&project),
@@ -293,8 +298,7 @@ impl Inside {
             let mut text = Vec::new();
             for item in &set.items {
                 let before = text.len();
-                patch::write_patch(&compared.manager, &set, &[item], &mut text)
-                    .map_err(|error| error.to_string())?;
+                patch::write_patch(&compared.manager, &set, &[item], &mut text)?;
                 if text.len() > MOST_TEXT {
                     text.truncate(before);
                     left_out += 1;
@@ -315,11 +319,11 @@ impl Inside {
     }
 
     /// Notes for a conversation, about projects that the sandbox may write.
-    fn notes(&self, origin: &Origin) -> Result<Value, String> {
+    fn notes(&self, origin: &Origin) -> Result<Value, CheckpointRequestError> {
         let (Some(agent), Some(session)) = (&origin.agent, &origin.session) else { return Ok(json!([])) };
         let mine = |note: &RestoreNote| self.protecting.is_writable(&note.project);
         let notes = self.protecting.manager().take_notes_about(agent, session, mine);
-        Ok(json!(notes.map_err(|error| error.to_string())?))
+        Ok(json!(notes?))
     }
 
     fn restore(
@@ -329,16 +333,14 @@ impl Inside {
         paths: &[supervisor_request::Path],
         choice: &CheckpointChoice,
         agree: &RestoreConsent<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, CheckpointRequestError> {
         if choice.conflicts != Conflicts::Keep {
-            return Err(
-                "changes made by others can be overwritten or merged only outside the sandbox".to_owned()
-            );
+            return Err(CheckpointRequestError::Overwrites);
         }
         let project = self.project(dir)?;
         let paths: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
         if let Some(path) = paths.iter().find(|path| !path.starts_with(&project)) {
-            return Err(format!("{} is not below {}", path.display(), project.display()));
+            return Err(CheckpointRequestError::Outside { path: path.clone(), project });
         }
         let choice = CheckpointChoice { paths, ..choice.clone() };
         let (checkpoint, subject) = on_a_deep_stack(|| {
@@ -349,13 +351,13 @@ impl Inside {
             let target = CheckpointTarget::Id(checkpoint.id.clone());
             let author = self.protecting.author();
             self.with_manager(&project, |manager| {
-                let done = checkpoints::restore(manager, &author, &project, &target, &choice)
-                    .map_err(|error| error.to_string())?;
-                self.protecting.restored(recorded(&project, &choice, &done));
+                let done = checkpoints::restore(manager, &author, &project, &target, &choice)?;
+                let subject = checkpoints::subject(done.checkpoint.id.to_string(), &choice.paths);
+                self.protecting.restored(subject.event::<CheckpointError>(Ok(&done)));
                 let ProjectOutcome { project, checkpoint, turns_undone, done, .. } = done;
-                let mut value = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
-                value["unrecorded"] = json!(done.unrecorded);
-                Ok(value)
+                let outcome = shapes::outcome(&project, Some(&checkpoint), &turns_undone, &done);
+                // A message of the channel is short.
+                Ok(crate::json::short(outcome, MOST_LISTED))
             })
         })
     }
@@ -367,11 +369,11 @@ fn planned(
     project: &Path,
     target: &str,
     choice: &CheckpointChoice,
-) -> Result<(Checkpoint, Subject), String> {
+) -> Result<(Checkpoint, Subject), CheckpointRequestError> {
     let target = CheckpointTarget::Text(target.to_owned());
-    let checkpoint = manager.find(project, &target).map_err(|error| error.to_string())?;
+    let checkpoint = manager.find(project, &target)?;
     let target = CheckpointTarget::Id(checkpoint.id.clone());
-    let plan = manager.plan(project, &target, choice).map_err(|error| error.to_string())?;
+    let plan = manager.plan(project, &target, choice)?;
     let subject = Subject::RestoreCheckpoint {
         project: project.to_owned(),
         checkpoint: checkpoint.id.to_string(),
@@ -381,20 +383,6 @@ fn planned(
         kept: plan.kept.len() as u64,
     };
     Ok((checkpoint, subject))
-}
-
-fn recorded(project: &Path, choice: &CheckpointChoice, done: &ProjectOutcome) -> Restore {
-    let changed = done.changes.len() + done.written_merges().len();
-    Restore {
-        time_ms: now_ms(),
-        session_id: project.to_string_lossy().into_owned(),
-        snapshot: done.checkpoint.id.to_string(),
-        paths: choice.paths.clone(),
-        restored: changed as u64,
-        kept: done.kept.len() as u64,
-        failed: done.failed.len() as u64,
-        outcome: format!("restored {changed}, kept {}, failed {}", done.kept.len(), done.failed.len()),
-    }
 }
 
 fn said(ensured: &Ensured) -> Value {
@@ -423,6 +411,8 @@ fn path(path: &Path) -> Value {
 
 /// Maximum number of projects whose managers are kept.
 const MOST_PROJECTS: usize = 64;
+/// Maximum length of each list in the answer to a restore.
+const MOST_LISTED: usize = 100;
 /// Maximum size of a patch in an answer, in bytes.
 const MOST_TEXT: usize = 32 << 10;
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::Digest;
 use nono_audit::event::{AgentCall, AgentPrompt, CheckpointEvent as Event, Restore};
+use nono_catalogue::rollback::recorder::Recorder;
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
 use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
@@ -20,12 +21,11 @@ use nono_supervisor::mediate::CheckpointAccess;
 use nono_sys::time::now_ms;
 
 use super::audit_log::{AgentEvent, RunLog};
-use super::checkpoint_service::Inside;
+use super::checkpoint_service::InsideRequests;
 use super::error::SessionError;
-use super::placeholders;
+use super::stand_ins;
 use crate::audit::Author;
-use crate::checkpoints::settings;
-use crate::rollback::recorder::Recorder;
+use crate::checkpoints::{self, settings};
 
 /// Settings for checkpoints during a run.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +83,11 @@ impl Sweeper {
         for problem in problems {
             if let Some(trail) = trail {
                 trail.warn(format!("cannot remove old checkpoints: {problem}"));
+            }
+        }
+        for completed in self.0.take_completed() {
+            if let Some(trail) = trail {
+                trail.restored(checkpoints::completion(&completed));
             }
         }
     }
@@ -159,12 +164,13 @@ impl Planned {
 impl Protecting {
     /// Service for checkpoint requests from inside the sandbox.
     pub(super) fn history(self: &Arc<Protecting>, backend: Arc<dyn ApprovalBackend>) -> CheckpointAccess {
-        CheckpointAccess { histories: Arc::new(Inside::new(self.clone())), backend }
+        CheckpointAccess { histories: Arc::new(InsideRequests::new(self.clone())), backend }
     }
 
     pub(super) fn manager(&self) -> CheckpointManager {
         let manager = CheckpointManager::new(self.host.clone(), self.config.clone());
-        manager.within(self.writable.clone()).without(placeholders::on_record(&self.host.state_dir))
+        let manager = checkpoints::recording(manager, self.author());
+        manager.within(self.writable.clone()).without(stand_ins::on_record(&self.host.state_dir))
     }
 
     fn report(&self) -> MutexGuard<'_, CheckpointsReport> {

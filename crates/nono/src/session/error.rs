@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::audit_log::LogError;
 use super::check::CheckError;
-use super::placeholders::HoldError;
+use super::stand_ins::HoldError;
 use crate::checkpoints::SettingsError;
 use crate::network::NetworkError;
 use crate::rollback::RollbackError;

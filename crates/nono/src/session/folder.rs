@@ -8,16 +8,13 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use nono_catalogue::session_ref::new_id;
 use nono_policy::{ResolvedPolicy, SandboxState, Typed};
 use nono_sandbox::SessionPaths;
 use nono_sys::{fs, process};
 
 use nono_agents::saved;
-
-/// Number of ids made by this process.
-static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// A session's folder; removed when dropped, unless it is left for the next run to remove.
 #[derive(Debug)]
@@ -28,16 +25,6 @@ pub struct SessionFolder {
     /// Base folders in other temporary directories, which the command may not change either.
     others: Vec<PathBuf>,
     keep: bool,
-}
-
-/// A unique id for a session, or for a restore, which has its own log. A library may make several ids in one process
-/// within a second.
-pub(crate) fn new_id() -> String {
-    let stamp = format!("{}-{}", process::timestamp(), std::process::id());
-    match MADE.fetch_add(1, Ordering::Relaxed) {
-        0 => stamp,
-        earlier => format!("{stamp}-{earlier}"),
-    }
 }
 
 impl SessionFolder {
@@ -146,8 +133,12 @@ fn make_base(base: &Path) -> io::Result<()> {
     match fs::make_dir(base, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let trusted = fs::check_private_dir(base, process::uid())?;
-            let foreign =
-                |_| io::Error::new(io::ErrorKind::PermissionDenied, "it exists and is not private to you");
+            let foreign = |_| {
+                io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "it exists, but is not a folder that only you can write",
+                )
+            };
             trusted.map_err(foreign)?;
         }
         result => result?,
@@ -187,9 +178,9 @@ fn shared(path: &Path, what: MaterialKind) -> io::Result<()> {
 fn sweep(base: &Path, own_name: &str) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     let orphans = entries.flatten().map(|entry| entry.path()).filter(|dir| is_orphan(dir));
-    for (n, orphan) in orphans.enumerate() {
+    for orphan in orphans {
         // The rename succeeds for one process only. The new name is an orphan again if this process dies.
-        let taken = base.join(format!("{own_name}.swept-{n}-{}", MADE.load(Ordering::Relaxed)));
+        let taken = base.join(format!("{own_name}.swept-{}", new_id()));
         if std::fs::rename(&orphan, &taken).is_ok() {
             saved::carry_out(&taken);
             let _ = fs::remove_tree(&taken);

@@ -27,6 +27,10 @@ pub struct Surroundings {
 pub enum HostError {
     #[error("HOME is not set, so nono cannot tell which of your files to protect")]
     NoHome,
+    #[error(
+        "HOME is {home:?}, which is not an absolute path, so nono cannot tell which of your files to protect"
+    )]
+    RelativeHome { home: PathBuf },
     #[error("{}: {}", .dir.display(), errno::describe(.source))]
     Workdir { dir: PathBuf, source: io::Error },
 }
@@ -46,7 +50,7 @@ impl Surroundings {
             None => self.here.clone(),
             Some(dir) => enter(self.here.join(dir))?,
         };
-        let home = self.absolute("HOME").ok_or(HostError::NoHome)?;
+        let home = self.home()?;
         let xdg_config = self.absolute("XDG_CONFIG_HOME");
         let config = xdg_config.clone().unwrap_or_else(|| home.join(".config")).join("nono");
         let context = HostContext {
@@ -79,6 +83,12 @@ impl Surroundings {
     /// The description of the enclosing sandbox, if there is one.
     pub fn cap_file(&self) -> Option<PathBuf> {
         self.absolute("NONO_CAP_FILE").filter(|path| path.is_file())
+    }
+
+    fn home(&self) -> Result<PathBuf, HostError> {
+        let set = self.variable("HOME").filter(|home| !home.is_empty()).ok_or(HostError::NoHome)?;
+        let home = PathBuf::from(set);
+        if home.is_absolute() { Ok(home) } else { Err(HostError::RelativeHome { home }) }
     }
 
     /// Value of a variable, if it is an absolute path.
@@ -135,6 +145,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         assert!(matches!(around(&[]).host(), Err(HostError::NoHome)));
+        assert!(matches!(around(&[("HOME", "")]).host(), Err(HostError::NoHome)));
+        assert_eq!(
+            around(&[("HOME", "rel")]).host().unwrap_err().to_string(),
+            "HOME is \"rel\", which is not an absolute path, so nono cannot tell which of your files to protect"
+        );
         for dir in ["/no/such/folder", "/etc/passwd"] {
             let there = Surroundings { workdir: Some(dir.into()), ..around(&[("HOME", "/h")]) };
             assert!(

@@ -14,7 +14,7 @@ use nono_supervisor::{Options, RunError, RunOutcome, Streams};
 
 use super::observer::RunObserver;
 pub use crate::streams::Captured;
-use crate::streams::{CancelPipe, End, LOOK, Wires};
+use crate::streams::{CancelPipe, LOOK, RunEndSignal, StreamPipes};
 
 /// The host program's settings for the command's streams.
 #[derive(Clone, Debug, Default)]
@@ -58,10 +58,10 @@ fn beside<T>(
     let attended = || -> io::Result<_> {
         let HostStreams { capture, input, max_output } = guest;
         let own = capture || input.is_some();
-        let (wires, streams) = Wires::new(input.map(Cow::Owned), capture, max_output)?;
+        let (wires, streams) = StreamPipes::new(input.map(Cow::Owned), capture, max_output)?;
         let streams = own.then_some(streams);
         let (cancel, bell) = CancelPipe::new()?;
-        let (over, end) = End::new()?;
+        let (over, end) = RunEndSignal::new()?;
         thread::scope(|scope| {
             let attend = move || attend(wires, &over, bell, observer);
             let attending = thread::Builder::new().name("attend".to_owned()).spawn_scoped(scope, attend)?;
@@ -80,7 +80,7 @@ fn beside<T>(
 
 /// Serve the streams until the run is over. Dropping `bell`, as on an error, ends the command at once.
 fn attend(
-    wires: Wires<'_>,
+    wires: StreamPipes<'_>,
     over: &PipeReader,
     mut bell: CancelPipe,
     observer: &dyn RunObserver,

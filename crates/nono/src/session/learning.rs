@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use nono_policy::{
-    AccessMode, GrantKind, GrantRequest, NetworkPolicy, ProfileRef, ResolvedPolicy, RunRequest,
+    AccessMode, GrantKind, GrantRequest, MergedProfile, NetworkPolicy, ProfileRef, ResolvedPolicy, RunRequest,
 };
 use nono_supervisor::recorded::Recorded;
 
 use super::error::SessionError;
 use super::request::Host;
-use super::resolve::resolve;
+use super::resolve::{profile, resolve};
 
 /// Settings for recording what a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +56,16 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn new(
         request: &RunRequest,
+        merged: &MergedProfile,
         inside: &Host,
         learning: Learning,
     ) -> Result<Watched, SessionError> {
         let allow_cwd = request.allow_cwd || learning.allow_all;
+        let base = base(request);
         Ok(Watched {
-            base: resolve(&base(request), inside)?.0,
+            base: resolve(&base, &profile(&base, inside)?, inside)?,
             extends: extends(request),
-            tracked: resolve(&RunRequest { allow_cwd, ..request.clone() }, inside)?.0,
+            tracked: resolve(&RunRequest { allow_cwd, ..request.clone() }, merged, inside)?,
         })
     }
 

@@ -1,6 +1,6 @@
 //! One supervised run from request to report.
 //!
-//! Request and host -> [`plan`] -> [`Session`] (resolved, compiled, nothing started) -> [`run`] or [`replace`] ->
+//! Request and host -> [`ResolvedRequest`] -> [`Session`] (compiled, nothing started) -> [`run`] or [`replace`] ->
 //! [`SessionReport`]. Each stage consumes the one before and uses no value of an earlier stage.
 
 mod agent_files;
@@ -11,6 +11,7 @@ mod capture_observer;
 mod channels;
 pub mod check;
 mod checkpoint_quota;
+mod checkpoint_request_error;
 mod checkpoint_service;
 mod checkpoints;
 mod created_dirs;
@@ -19,20 +20,20 @@ mod error;
 mod executable;
 mod exit_code;
 pub(crate) mod folder;
-mod ground;
 mod host;
 mod host_streams;
 mod learning;
 mod notices;
 mod observer;
 mod parts;
-mod placeholders;
 mod plan;
 mod report;
 mod request;
 mod resolve;
 mod rollback_options;
 mod running;
+mod setup;
+mod stand_ins;
 
 use std::io;
 
@@ -58,14 +59,14 @@ pub use notices::{
 };
 pub use observer::RunObserver;
 use parts::PlannedParts;
-pub use placeholders::{HoldError, on_record as placeholders};
-pub use plan::{find_program, plan};
+pub use plan::{ResolvedRequest, find_program, plan};
 pub use report::SessionReport;
 pub use request::{Host, SessionRequest};
 pub use resolve::{profile, resolve};
 pub use rollback_options::Rollback;
 pub(crate) use rollback_options::resolved;
 pub use running::{replace, run};
+pub use stand_ins::{HoldError, on_record as stand_ins};
 
 /// A planned run: everything resolved and compiled, nothing started.
 #[derive(Debug)]

@@ -14,13 +14,16 @@ pub fn network_word(network: &NetworkPolicy) -> String {
         NetworkPolicy::Blocked => "blocked".to_owned(),
         NetworkPolicy::Allowed => "allowed".to_owned(),
         NetworkPolicy::Ports { connect, listen } => {
-            let list = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            let list = |ports: &[u16]| {
+                let many = if ports.len() > 1 { "s" } else { "" };
+                format!("port{many} {}", ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", "))
+            };
             let mut parts = Vec::new();
             if !connect.is_empty() {
-                parts.push(format!("connect to TCP port {}", list(connect)));
+                parts.push(format!("connect to TCP {}", list(connect)));
             }
             if !listen.is_empty() {
-                parts.push(format!("listen on TCP port {}", list(listen)));
+                parts.push(format!("listen on TCP {}", list(listen)));
             }
             parts.join("; ")
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nono_agents::saved::SavedReport;
+use nono_catalogue::rollback::ending::Ending;
+use nono_catalogue::rollback::periodic_snapshots::Watching;
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::Prepared;
 use nono_snapshot::ChangedByOthers;
@@ -32,8 +34,6 @@ use super::rollback_options::begin;
 use crate::control::SessionSocket;
 use crate::network::{Network, NetworkReport};
 use crate::rollback::RollbackReport;
-use crate::rollback::ending::Ending;
-use crate::rollback::periodic_snapshots::Watching;
 use crate::rollback::tracking::TrackingPlan;
 
 /// The planned parts.
@@ -53,7 +53,7 @@ pub(super) struct PlannedParts {
     pub(super) sockets: Option<Sockets>,
     /// Set when the run is recorded for `nono learn`.
     pub(super) watched: Option<Watched>,
-    /// Placeholders and copies of agents' files.
+    /// Stand-ins and copies of agents' files.
     pub(super) agent_files: AgentFiles,
 }
 
@@ -203,7 +203,7 @@ impl RunningParts {
         signals: &Arc<Signals>,
         observer: &Arc<dyn RunObserver>,
     ) -> FinishedParts {
-        // Nothing runs any more: the session need not be listed during the last snapshot, and the placeholders must
+        // Nothing runs any more: the session need not be listed during the last snapshot, and the stand-ins must
         // not be in it.
         drop(self.listed);
         let (saved, made) = self.agent_files.finish();

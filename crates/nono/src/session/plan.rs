@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nono_catalogue::rollback::scope;
 use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
 use nono_sandbox::{Blueprint, ExecStrategy, Mediation, PlanError, Prepared, Support, compile};
 use nono_supervisor::channel::SessionInfo;
@@ -13,21 +14,21 @@ use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
 use super::agent_files::AgentFiles;
+use super::asking::AskableSubjects;
 use super::audit_log::{AuditPlan, without_secrets};
 use super::channels::Sockets;
 use super::checkpoints::{Planned, Sweeper};
 use super::created_dirs::CreatedDirs;
 use super::egress::Connection;
 use super::folder::SessionFolder;
-use super::ground::{SessionGround, ground};
 use super::learning::Watched;
 use super::parts::{PlannedAsking, PlannedParts};
-use super::resolve::{profile, resolve_with};
+use super::resolve::{profile, resolve};
+use super::setup::{SessionSetup, set_up};
 use super::{
-    Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, asking, browser, channels,
-    created_dirs, placeholders, rollback_options,
+    Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, browser, channels, created_dirs,
+    rollback_options, stand_ins,
 };
-use crate::rollback::scope;
 use crate::rollback::tracking::{RollbackRequest, TrackingPlan};
 
 /// Time in milliseconds that processes left by the command have to end by themselves.
@@ -35,61 +36,103 @@ const GRACE_MS: u32 = 1000;
 
 /// Find the program, resolve the policy, make the session folder, compile, and run the canary once per boot.
 pub fn plan(request: SessionRequest, host: &Host) -> Result<Session, SessionError> {
-    let mut draft = SessionDraft::new(request, host)?;
-    let made = created_dirs::make(&draft.request.policy, &draft.profile, &host.context);
-    let Tracked { policy: mut resolved, wanted } = draft.resolve()?;
-    let asks = draft.asks(resolved.interactive)?;
-    let audit = draft.audit()?;
-    let shown = without_secrets(&draft.request.command, audit.as_ref(), &host.context.state_dir)?;
-    let (tracking, nothing_to_track) = draft.tracking(&resolved, wanted, &shown);
-    // A temporary folder opened only for recording will not be granted in the next run.
-    let own_tmp = !writes_tmp(draft.tracked(&resolved));
-    let (checkpoints, sweeper) = draft.checkpoints(&resolved)?;
-    let (agent_files, told) = draft.agent_files(&mut resolved, made)?;
-    let prompts = asks.prompts(&draft.request.asking, checkpoints.is_some() && !resolved.interactive)?;
-    let asking = draft.asking(&asks);
-    let (network, blueprint) = draft.compile(&resolved, &asks)?;
-    draft.describe(&resolved, &shown, audit.as_ref())?;
-    let env = draft.environment(&resolved, &asks, own_tmp, told)?;
-    let prepared = prepare(blueprint, &draft.ground.folder)?;
-    let sockets = draft.sockets(&resolved, &shown, tracking.as_ref())?;
-    let tracking = tracking.map(|plan| plan.without(placeholders::on_record(&host.context.state_dir)));
-    let SessionDraft { request, program, ground, profile, watched, .. } = draft;
-    let parts = PlannedParts {
-        audit,
-        tracking,
-        network,
-        checkpoints,
-        sweeper,
-        asking,
-        sockets,
-        watched,
-        agent_files,
-    };
-    Ok(Session {
-        options: options(resolved.interactive, prompts, request.diagnostics, request.learning),
-        command: CommandSpec { program, argv: request.command, env },
-        name: request.policy.name,
-        shown,
-        policy: resolved,
-        profile,
-        support: ground.support,
-        strategy: request.strategy,
-        nothing_to_track,
-        folder: ground.folder,
-        prepared,
-        parts,
-        guest: request.guest,
-    })
+    ResolvedRequest::new(request, host)?.plan()
+}
+
+/// A request with its profile loaded and its policy resolved: the one resolution that a run goes by.
+#[derive(Debug)]
+pub struct ResolvedRequest<'a> {
+    draft: SessionDraft<'a>,
+    made: CreatedDirs,
+    tracked: Tracked,
+}
+
+impl<'a> ResolvedRequest<'a> {
+    /// Find the program, make the session's folder and the directories that agents need, and resolve the policy.
+    pub fn new(request: SessionRequest, host: &'a Host) -> Result<ResolvedRequest<'a>, SessionError> {
+        let mut draft = SessionDraft::new(request, host)?;
+        let made = created_dirs::make(&draft.request.policy, &draft.profile, &host.context);
+        let tracked = draft.resolve()?;
+        Ok(ResolvedRequest { draft, made, tracked })
+    }
+
+    pub fn policy(&self) -> &ResolvedPolicy {
+        &self.tracked.policy
+    }
+
+    pub fn profile(&self) -> &MergedProfile {
+        &self.draft.profile
+    }
+
+    /// Grant the working directory too.
+    pub fn allow_cwd(&mut self) -> Result<(), SessionError> {
+        self.draft.request.policy.allow_cwd = true;
+        self.tracked = self.draft.resolve()?;
+        Ok(())
+    }
+
+    /// Set who answers requests while the command runs.
+    pub fn answered_by(&mut self, asking: Asking) {
+        self.draft.request.asking = asking;
+    }
+
+    /// Compile the sandbox and plan every part of the run.
+    pub fn plan(self) -> Result<Session, SessionError> {
+        let ResolvedRequest { mut draft, made, tracked: Tracked { mut policy, wanted } } = self;
+        let asks = draft.asks(policy.interactive)?;
+        let audit = draft.audit()?;
+        let shown = without_secrets(&draft.request.command, audit.as_ref(), draft.state_dir())?;
+        let (tracking, nothing_to_track) = draft.tracking(&policy, wanted, &shown);
+        // A temporary folder opened only for recording will not be granted in the next run.
+        let own_tmp = !writes_tmp(draft.tracked(&policy));
+        let (checkpoints, sweeper) = draft.checkpoints(&policy)?;
+        let (agent_files, told) = draft.agent_files(&mut policy, made)?;
+        let prompts = asks.prompts(&draft.request.asking, checkpoints.is_some() && !policy.interactive)?;
+        let asking = draft.asking(&asks);
+        let (network, blueprint) = draft.compile(&policy, &asks)?;
+        draft.describe(&policy, &shown, audit.as_ref())?;
+        let env = draft.environment(&policy, &asks, own_tmp, told)?;
+        let prepared = prepare(blueprint, &draft.setup.folder)?;
+        let sockets = draft.sockets(&policy, &shown, tracking.as_ref())?;
+        let tracking = tracking.map(|plan| plan.without(stand_ins::on_record(draft.state_dir())));
+        let SessionDraft { request, program, setup, profile, watched, .. } = draft;
+        let parts = PlannedParts {
+            audit,
+            tracking,
+            network,
+            checkpoints,
+            sweeper,
+            asking,
+            sockets,
+            watched,
+            agent_files,
+        };
+        Ok(Session {
+            options: options(policy.interactive, prompts, request.diagnostics, request.learning),
+            command: CommandSpec { program, argv: request.command, env },
+            name: request.policy.name,
+            shown,
+            policy,
+            profile,
+            support: setup.support,
+            strategy: request.strategy,
+            nothing_to_track,
+            folder: setup.folder,
+            prepared,
+            parts,
+            guest: request.guest,
+        })
+    }
 }
 
 /// A request on its way to a session: what is known before the policy is resolved.
+#[derive(Debug)]
 struct SessionDraft<'a> {
     host: &'a Host,
     /// The request, completed by what network, audit and learning add to the policy.
     request: SessionRequest,
     program: PathBuf,
-    ground: SessionGround,
+    setup: SessionSetup,
     profile: MergedProfile,
     watched: Option<Watched>,
 }
@@ -103,16 +146,20 @@ impl SessionDraft<'_> {
         if host.nested {
             request.strategy = ExecStrategy::Direct;
         }
-        let ground = ground(host)?;
+        let setup = set_up(host)?;
+        let profile = match request.profile.take() {
+            Some(profile) => profile,
+            None => profile(&request.policy, host)?,
+        };
         let learning = request.learning;
-        let watched = learning.map(|learning| Watched::new(&request.policy, &ground.inside, learning));
+        let watched =
+            learning.map(|learning| Watched::new(&request.policy, &profile, &setup.inside, learning));
         let watched = watched.transpose()?;
         if let Some(learning) = learning {
             request.policy = learning.applied(request.policy);
         }
-        let profile = profile(&request.policy, host)?;
         request.rollback = request.rollback.placed(&host.context);
-        Ok(SessionDraft { host, request, program, ground, profile, watched })
+        Ok(SessionDraft { host, request, program, setup, profile, watched })
     }
 
     fn is_supervised(&self) -> bool {
@@ -130,14 +177,14 @@ impl SessionDraft<'_> {
 
     /// Resolve the policy. A rollback destination inside a grant is denied to the command.
     fn resolve(&mut self) -> Result<Tracked, SessionError> {
-        let SessionDraft { request, profile, ground, .. } = self;
-        let (policy, inside, strategy) = (&mut request.policy, &ground.inside, request.strategy);
+        let SessionDraft { request, profile, setup, .. } = self;
+        let (policy, inside, strategy) = (&mut request.policy, &setup.inside, request.strategy);
         tracked_policy(policy, inside, profile, &request.rollback, strategy, request.learning.is_some())
     }
 
-    fn asks(&self, interactive: bool) -> Result<Asks, SessionError> {
+    fn asks(&self, interactive: bool) -> Result<AskableSubjects, SessionError> {
         let (asking, learning) = (&self.request.asking, self.request.learning.is_some());
-        Asks::new(asking, &self.profile, self.request.strategy, interactive, learning)
+        AskableSubjects::new(asking, &self.profile, self.request.strategy, interactive, learning)
     }
 
     fn audit(&self) -> Result<Option<AuditPlan>, SessionError> {
@@ -159,7 +206,7 @@ impl SessionDraft<'_> {
         wanted: Option<RollbackRequest>,
         shown: &[String],
     ) -> (Option<TrackingPlan>, bool) {
-        let folder = &self.ground.folder;
+        let folder = &self.setup.folder;
         let roots = scope::roots(self.tracked(resolved), &folder.dir, wanted.as_ref());
         let asked_for = self.request.rollback.is_asked_for(&self.profile);
         let wanted = wanted.filter(|_| !roots.tracked.is_empty() || asked_for);
@@ -204,11 +251,11 @@ impl SessionDraft<'_> {
         resolved: &mut ResolvedPolicy,
         made: CreatedDirs,
     ) -> Result<(AgentFiles, Environment), SessionError> {
-        let (folder, network) = (&self.ground.folder, &self.request.network);
+        let (folder, network) = (&self.setup.folder, &self.request.network);
         AgentFiles::place(resolved, made, folder, self.host, self.request.strategy, network)
     }
 
-    fn asking(&self, asks: &Asks) -> PlannedAsking {
+    fn asking(&self, asks: &AskableSubjects) -> PlannedAsking {
         let Asking { backend, urls, own, .. } = &self.request.asking;
         let secrets = self.request.network.files().into_iter().chain(self.request.auditing.file());
         let nono = [self.host.session_base.clone(), self.state_dir().to_owned()];
@@ -224,7 +271,7 @@ impl SessionDraft<'_> {
     fn compile(
         &mut self,
         resolved: &ResolvedPolicy,
-        asks: &Asks,
+        asks: &AskableSubjects,
     ) -> Result<(Option<Connection>, Blueprint), SessionError> {
         let strategy = self.request.strategy;
         let wish = Mediation {
@@ -232,7 +279,7 @@ impl SessionDraft<'_> {
             record: self.watched.is_some(),
             accept_weaker: self.request.asking.accept_weaker,
         };
-        let SessionGround { folder, support, .. } = &mut self.ground;
+        let SessionSetup { folder, support, .. } = &mut self.setup;
         let blueprint = blueprint(resolved, support, strategy, folder, wish)?;
         let network = std::mem::take(&mut self.request.network);
         let (connection, blueprint) = Connection::new(network, resolved, self.host, blueprint)?;
@@ -253,17 +300,17 @@ impl SessionDraft<'_> {
         let flags = flags.map(|flags| without_secrets(flags, audit, self.state_dir())).transpose()?;
         let typed = flags.map(|flags| Typed { flags, command: shown.to_vec() });
         let name = self.request.policy.name.as_deref();
-        self.ground.folder.describe(resolved, name, typed).map_err(self.failed())
+        self.setup.folder.describe(resolved, name, typed).map_err(self.failed())
     }
 
     fn environment(
         &self,
         resolved: &ResolvedPolicy,
-        asks: &Asks,
+        asks: &AskableSubjects,
         own_tmp: bool,
         told: Environment,
     ) -> Result<Environment, SessionError> {
-        let folder = &self.ground.folder;
+        let folder = &self.setup.folder;
         let mut env = child_environment(resolved, self.host, folder, self.request.strategy, own_tmp, told);
         if asks.opens {
             // Tells hooks that a refused access can be requested.
@@ -281,7 +328,7 @@ impl SessionDraft<'_> {
         shown: &[String],
         tracking: Option<&TrackingPlan>,
     ) -> Result<Option<Sockets>, SessionError> {
-        let (folder, strategy) = (&self.ground.folder, self.request.strategy);
+        let (folder, strategy) = (&self.setup.folder, self.request.strategy);
         let info =
             info(folder, self.request.policy.name.clone(), shown.to_vec(), resolved, strategy, tracking);
         let bound = self.is_supervised().then(|| channels::bind(folder, self.state_dir(), info));
@@ -341,6 +388,7 @@ fn blueprint(
 }
 
 /// The resolved policy, and the rollback request if the run is tracked.
+#[derive(Debug)]
 struct Tracked {
     policy: ResolvedPolicy,
     wanted: Option<RollbackRequest>,
@@ -355,7 +403,7 @@ fn tracked_policy(
     strategy: ExecStrategy,
     learning: bool,
 ) -> Result<Tracked, SessionError> {
-    let policy = resolve_with(profile, request, host)?;
+    let policy = resolve(request, profile, host)?;
     let supervised = strategy == ExecStrategy::Supervised;
     let wanted = rollback.tracked(&policy, profile, &host.context.state_dir, supervised && !learning)?;
     if wanted.is_some() && !supervised {
@@ -366,42 +414,7 @@ fn tracked_policy(
         return Ok(Tracked { policy, wanted });
     };
     request.deny.push(rollback_options::make_dest(dest)?);
-    Ok(Tracked { policy: resolve_with(profile, request, host)?, wanted })
-}
-
-/// Subjects that the user may be asked about while the command runs.
-struct Asks {
-    /// Access beyond the grants.
-    opens: bool,
-    /// Web addresses to open in the browser.
-    urls: bool,
-}
-
-impl Asks {
-    fn new(
-        asking: &Asking,
-        profile: &MergedProfile,
-        strategy: ExecStrategy,
-        interactive: bool,
-        learning: bool,
-    ) -> Result<Asks, SessionError> {
-        let asks =
-            Asks { opens: !learning && asking.is_wanted(profile), urls: !learning && asking.urls.is_some() };
-        if (asks.opens || asks.urls) && strategy != ExecStrategy::Supervised {
-            return Err(SessionError::AskNeedsSupervisor { strategy });
-        }
-        if (asks.opens || asks.urls) && interactive && !asking.off_terminal {
-            return Err(SessionError::AskNeedsTerminal);
-        }
-        Ok(asks)
-    }
-}
-
-impl Asks {
-    /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
-    fn prompts(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
-        asking::prompts(!asking.off_terminal && (self.opens || self.urls || back))
-    }
+    Ok(Tracked { policy: resolve(request, profile, host)?, wanted })
 }
 
 /// Set a variable, replacing an earlier value.

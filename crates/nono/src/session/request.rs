@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use nono_policy::{HostContext, RunRequest};
+use nono_policy::{HostContext, MergedProfile, RunRequest};
 use nono_sandbox::ExecStrategy;
 
 use super::asking::Asking;
@@ -32,6 +32,8 @@ pub struct Host {
 #[derive(Clone, Debug)]
 pub struct SessionRequest {
     pub policy: RunRequest,
+    /// The profile that `policy` names, where the caller has loaded it ([`super::profile`]); else it is loaded.
+    pub profile: Option<MergedProfile>,
     pub command: Vec<OsString>,
     pub strategy: ExecStrategy,
     /// Scan the command's stderr for the diagnostic.
@@ -54,6 +56,7 @@ impl SessionRequest {
     pub fn new(policy: RunRequest, command: Vec<OsString>) -> SessionRequest {
         SessionRequest {
             policy,
+            profile: None,
             command,
             strategy: ExecStrategy::Supervised,
             diagnostics: false,

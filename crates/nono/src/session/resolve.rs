@@ -1,26 +1,19 @@
 //! Resolution of a request: its profile, and the policy that follows.
 
 use nono_policy::{
-    HostFacts, MergedProfile, PolicyData, PolicyError, ProfileError, ProfileRef, ProfileStore,
-    ResolvedPolicy, RunRequest,
+    HostFacts, MergedProfile, PolicyData, ProfileError, ProfileRef, ProfileStore, ResolvedPolicy, RunRequest,
 };
 
 use super::error::SessionError;
 use super::request::Host;
 
 /// Resolve the policy without running anything, as `--dry-run` and `why` show it. Changes nothing on disk.
-pub fn resolve(request: &RunRequest, host: &Host) -> Result<(ResolvedPolicy, MergedProfile), SessionError> {
-    let profile = profile(request, host)?;
-    Ok((resolve_with(&profile, request, host)?, profile))
-}
-
-/// Resolve with a profile that is already loaded.
-pub(super) fn resolve_with(
-    profile: &MergedProfile,
+pub fn resolve(
     request: &RunRequest,
+    profile: &MergedProfile,
     host: &Host,
-) -> Result<ResolvedPolicy, PolicyError> {
-    nono_policy::resolve(request, &host.context, profile, PolicyData::embedded(), &HostFacts)
+) -> Result<ResolvedPolicy, SessionError> {
+    Ok(nono_policy::resolve(request, &host.context, profile, PolicyData::embedded(), &HostFacts)?)
 }
 
 /// The request's profile, merged with everything it extends.

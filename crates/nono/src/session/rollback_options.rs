@@ -5,17 +5,18 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use nono_catalogue::rollback::ending::Ending;
+use nono_catalogue::rollback::folder;
+use nono_catalogue::rollback::periodic_snapshots::Watching;
 use nono_policy::{HostContext, MergedProfile, ResolvedPolicy, is_within};
 use nono_sys::process::Signals;
 
 use super::capture_observer::Capturing;
 use super::error::SessionError;
 use super::observer::RunObserver;
-use crate::rollback::ending::Ending;
-use crate::rollback::periodic_snapshots::Watching;
+use crate::rollback::RollbackError;
 use crate::rollback::settings::RollbackSettings;
 use crate::rollback::tracking::{RollbackRequest, Tracking, TrackingPlan};
-use crate::rollback::{RollbackError, folder};
 
 /// Settings for snapshots of a run.
 #[derive(Clone, Debug, Default)]

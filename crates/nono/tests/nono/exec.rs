@@ -76,7 +76,7 @@ fn descriptors() -> usize {
 }
 
 #[test]
-fn what_it_says_and_how_it_ended() {
+fn output_exit_code_and_working_directory_are_returned() {
     let world = World::new();
     let outcome = world.sh("echo out; echo err >&2; exit 7");
     assert_eq!((text(&outcome.stdout), text(&outcome.stderr)), ("out\n".into(), "err\n".into()));
@@ -174,7 +174,7 @@ fn time_runs_out_for_the_whole_tree() {
     assert!(!world.granted().join("made").exists());
     let huge = ExecRequest { timeout: Some(Duration::MAX), ..sh("exit 4") };
     assert_eq!(world.run(&huge).unwrap().exit_code, 4);
-    // A command that stops itself stops nobody else.
+    // A command that stops itself stops no other process.
     let stops = ExecRequest { timeout: Some(Duration::from_millis(300)), ..sh("kill -STOP $$") };
     assert_eq!(world.run(&stops).unwrap().exit_code, 124);
 }

@@ -169,7 +169,7 @@ fn a_store_of_hermes_becomes_checkpoints() {
     let mode = world.tree.join("run").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
     assert_eq!(std::fs::read(world.tree.join(bytes(b"raw-\xff\xfe"))).unwrap(), b"raw");
-    assert!(world.manager().verify(None).unwrap().is_clean());
+    assert!(world.manager().verify(None).unwrap().is_good());
 
     // The folder that is gone comes back.
     let outcome = world

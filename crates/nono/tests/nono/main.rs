@@ -1,7 +1,8 @@
-//! The library as a program uses it. `request` is a program of its own: its process stands for the init of a sandbox.
+//! The library as a program uses it.
 
 mod apply;
 mod exec;
 mod import;
+mod request;
 mod rollback;
 mod webhook_confine;

@@ -33,7 +33,7 @@ pub enum DocumentError {
 /// A denied path that lies in a grant, where nothing would keep it closed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{} is denied but lies in {}, which is granted: grants cannot be taken back in part; grant less than that",
+    "{} is denied but lies in {}, which is granted, and this sandbox cannot deny a part of a grant; grant only the parts that are needed",
     .deny.display(), .grant.display()
 )]
 pub struct DenyOverlap {

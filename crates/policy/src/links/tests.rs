@@ -25,23 +25,23 @@ fn tree() -> FakeTree {
     ])
 }
 
-fn way(path: &str) -> Way {
+fn way(path: &str) -> LinkTrace {
     follow(&tree(), Some(Path::new("/h")), Path::new(path)).unwrap()
 }
 
-fn departure(link: &str, target: &str) -> Departure {
-    Departure { link: link.into(), target: target.into() }
+fn departure(link: &str, target: &str) -> EscapingLink {
+    EscapingLink { link: link.into(), target: target.into() }
 }
 
 #[test]
-fn links_that_leave_their_folder_are_departures() {
-    assert_eq!(way("/h/w/build").departures, [departure("/h/w/build", "/h")]);
+fn links_that_leave_their_folder_are_escaping_links() {
+    assert_eq!(way("/h/w/build").escaping_links, [departure("/h/w/build", "/h")]);
     assert_eq!(way("/h/w/build/docs").end, Path::new("/h/docs"));
-    assert_eq!(way("/h/w/sub/../build/docs").departures, [departure("/h/w/build", "/h")]);
+    assert_eq!(way("/h/w/sub/../build/docs").escaping_links, [departure("/h/w/build", "/h")]);
     let both = [departure("/h/w/two", "/h/docs"), departure("/h/w/build", "/h")];
-    assert_eq!(way("/h/w/two/private").departures, both);
+    assert_eq!(way("/h/w/two/private").escaping_links, both);
     // Behind a link of the home folder there may be others.
-    assert_eq!(way("/h/code/p/back/out").departures, [departure("/other/code/p/back", "/h/w")]);
+    assert_eq!(way("/h/code/p/back/out").escaping_links, [departure("/other/code/p/back", "/h/w")]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn links_that_stay_or_that_no_command_made_are_followed() {
         ("/h/w/sub/file", "/h/w/sub/file"),
         ("/h/w/absent/../sub", "/h/w/sub"),
     ] {
-        assert_eq!(way(path), Way { end: end.into(), departures: vec![] }, "{path}");
+        assert_eq!(way(path), LinkTrace { end: end.into(), escaping_links: vec![] }, "{path}");
     }
 }
 
@@ -63,7 +63,7 @@ fn a_grant_through_an_unconfirmed_link_is_refused_with_its_target() {
     let error = resolve_in(&tree(), &request).unwrap_err();
     assert!(matches!(&error, PolicyError::LeadsOut { found, .. } if found == Path::new("/h")), "{error}");
     assert!(error.to_string().contains("/h/w/build leads to /h:"), "{error}");
-    assert!(error.hint().unwrap().contains("give /h itself"), "{error}");
+    assert!(error.hint().unwrap().contains("use /h if"), "{error}");
     let socket = RunRequest { unix_sockets: vec!["/h/w/sock".into()], ..RunRequest::default() };
     assert!(matches!(resolve_in(&tree(), &socket), Err(PolicyError::LeadsOut { .. })));
     let bypass = RunRequest { bypass_protection: vec!["/h/w/build/.ssh".into()], ..RunRequest::default() };

@@ -24,7 +24,8 @@ pub use diff::{DiffChange, DiffLine, diff};
 pub use merge::{MergedFilesystem, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath};
 pub use parse::{read_listed, schema};
 pub use project::{
-    AgreedGrant, Meaning, PROJECT_FILE, PROJECT_MAX_BYTES, ProjectEntry, ProjectOverlay, ProjectProfile,
+    AgreedGrant, EffectiveProfile, PROJECT_FILE, PROJECT_MAX_BYTES, ProjectEntry, ProjectOverlay,
+    ProjectProfile,
 };
 pub use store::{ProfileInfo, ProfileOrigin, ProfileStore};
 pub use template::template;

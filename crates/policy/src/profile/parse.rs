@@ -78,7 +78,15 @@ impl<'a> ProfileSource<'a> {
 
     fn parse(&self) -> Result<Node<'a>, ProfileError> {
         self.check_depth()?;
-        let options = ParseOptions { allow_loose_object_property_names: false, ..ParseOptions::default() };
+        let options = ParseOptions {
+            allow_loose_object_property_names: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+            ..ParseOptions::default()
+        };
         let ast = parse_to_ast(self.text, &CollectOptions::default(), &options).map_err(|error| {
             let at = self.position(error.range().start);
             ProfileError::Syntax { at, message: error.kind().to_string() }

@@ -3,7 +3,7 @@
 //! The user did not write it, so it can ask for less than other profiles: it extends built-in profiles only, opens
 //! neither sockets nor protected paths, and decides nothing about terminals, hooks or approvals. Relative paths and
 //! `$WORKDIR` refer to the project's folder, wherever in it the command starts. Its effect on this host is a
-//! [`Meaning`], computed in `resolve`; that, and not the text alone, is what the user agrees to.
+//! [`EffectiveProfile`], computed in `resolve`; that, and not the text alone, is what the user agrees to.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -56,7 +56,7 @@ pub struct AgreedGrant {
 
 /// Everything that a project's profile opens and closes on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meaning {
+pub struct EffectiveProfile {
     pub grants: Vec<AgreedGrant>,
     /// Denied paths, resolved.
     pub deny: Vec<String>,
@@ -156,7 +156,7 @@ fn is_secret(name: &str) -> bool {
     !name.contains('*') && secret.iter().any(|pattern| environment::matches(pattern, name))
 }
 
-impl Meaning {
+impl EffectiveProfile {
     /// Whether it opens anything, or changes what the user's own flags would do. Closing needs no consent.
     pub fn widens(&self) -> bool {
         !self.opens().is_empty()

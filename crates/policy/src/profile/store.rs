@@ -14,7 +14,7 @@ use super::builtin::{self, BUILT_IN};
 use super::merge::MergedProfile;
 use super::{Profile, parse};
 use crate::data::{GroupKind, PolicyData};
-use crate::error::{ProfileError, nearest};
+use crate::error::{ExtendedBy, ProfileError, nearest};
 use crate::request::ProfileRef;
 
 const MAX_BYTES: u64 = 1 << 20;
@@ -109,8 +109,11 @@ impl ProfileStore {
     ) -> Result<MergedProfile, ProfileError> {
         let mut merged = MergedProfile::default();
         let mut open = vec![name.to_owned()];
-        for base in profile.bases().iter().chain(extra_extends) {
-            self.absorb_base(base, &mut merged, &mut open)?;
+        for base in profile.bases() {
+            self.absorb_base(base, ExtendedBy::Profile(name.to_owned()), &mut merged, &mut open)?;
+        }
+        for base in extra_extends {
+            self.absorb_base(base, ExtendedBy::Flag, &mut merged, &mut open)?;
         }
         if !merged.chain.iter().any(|known| known == name) {
             merged.absorb(name, profile);
@@ -127,6 +130,7 @@ impl ProfileStore {
     fn absorb_base(
         &self,
         name: &str,
+        by: ExtendedBy,
         merged: &mut MergedProfile,
         open: &mut Vec<String>,
     ) -> Result<(), ProfileError> {
@@ -137,10 +141,10 @@ impl ProfileStore {
         if merged.chain.iter().any(|known| known == name) {
             return Ok(());
         }
-        let profile = self.named(name, open.last().map(String::as_str))?;
+        let profile = self.named(name, Some(by))?;
         open.push(name.to_owned());
         for base in profile.bases() {
-            self.absorb_base(base, merged, open)?;
+            self.absorb_base(base, ExtendedBy::Profile(name.to_owned()), merged, open)?;
         }
         open.pop();
         merged.absorb(name, &profile);
@@ -162,7 +166,7 @@ impl ProfileStore {
         }
     }
 
-    fn named(&self, name: &str, wanted_by: Option<&str>) -> Result<Profile, ProfileError> {
+    fn named(&self, name: &str, extended_by: Option<ExtendedBy>) -> Result<Profile, ProfileError> {
         check_name(name)?;
         let user = self.user_path(name);
         if let Some(text) = builtin::text(name) {
@@ -173,7 +177,7 @@ impl ProfileStore {
         }
         match user {
             Some(path) => user_file(&path, name),
-            None => Err(self.unknown(name, wanted_by)),
+            None => Err(self.unknown(name, extended_by)),
         }
     }
 
@@ -198,11 +202,11 @@ impl ProfileStore {
         files
     }
 
-    fn unknown(&self, name: &str, wanted_by: Option<&str>) -> ProfileError {
+    fn unknown(&self, name: &str, extended_by: Option<ExtendedBy>) -> ProfileError {
         let files = self.user_files();
         let user = files.iter().filter_map(|path| path.file_stem()?.to_str());
         let nearest = nearest(name, BUILT_IN.iter().map(|(known, _)| *known).chain(user));
-        ProfileError::Unknown { name: name.to_owned(), wanted_by: wanted_by.map(str::to_owned), nearest }
+        ProfileError::Unknown { name: name.to_owned(), extended_by, nearest }
     }
 }
 

@@ -36,7 +36,7 @@ fn every_built_in_profile_loads_and_builds_on_default() {
         assert_eq!(profile.name.as_ref(), Some(&info.name));
         let merged = store.resolve(&name(&info.name), &[]).unwrap();
         for host in &merged.network.allow_domain {
-            assert!(host.parse::<crate::hosts::HostRule>().is_ok(), "{}: {host}", info.name);
+            assert!(host.parse::<crate::host_rule::HostRule>().is_ok(), "{}: {host}", info.name);
         }
         assert_eq!(merged.chain.first().map(String::as_str), Some("default"));
         assert_eq!(merged.name(), info.name);
@@ -152,8 +152,11 @@ fn user_profiles_extend_and_cycles_are_shown() {
     let lost = store.resolve(&name("lost"), &[]).unwrap_err();
     assert_eq!(
         lost.to_string(),
-        "there is no profile \"rust-dve\", wanted by \"lost\" (nearest: \"rust-dev\")"
+        "there is no profile \"rust-dve\", which profile \"lost\" extends (nearest: \"rust-dev\")"
     );
+    let flag = |extends: &str| store.resolve(&name("mine"), &[extends.into()]).unwrap_err().to_string();
+    assert_eq!(flag("zzzzzzzzzzzzzzz"), "there is no profile \"zzzzzzzzzzzzzzz\" (from --extends)");
+    assert_eq!(flag("rust-dve"), "there is no profile \"rust-dve\" (from --extends; nearest: \"rust-dev\")");
 }
 
 #[test]

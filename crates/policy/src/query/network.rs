@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Suggestion;
 use crate::addresses::{AddressClass, class_of_host, opens_class};
-use crate::hosts::{Host, HostRule, Hosts};
+use crate::host_rule::{Host, HostRule, Hosts};
 use crate::resolved::{HostGrant, NetworkPolicy, ResolvedPolicy};
 
 /// The answer for a host.

@@ -14,7 +14,7 @@ use crate::error::PolicyError;
 use crate::expand::expand;
 use crate::facts::Facts;
 use crate::profile::{
-    AgreedGrant, Meaning, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProjectProfile,
+    AgreedGrant, EffectiveProfile, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProjectProfile,
     WorkdirAccess,
 };
 use crate::request::{GrantKind, HostContext, RunRequest};
@@ -30,12 +30,12 @@ impl ProjectProfile {
         host: &HostContext,
         data: &PolicyData,
         facts: &dyn Facts,
-    ) -> Result<Meaning, PolicyError> {
+    ) -> Result<EffectiveProfile, PolicyError> {
         let host = self.at_root(host);
         // The user is shown where each path leads, and agrees to that, links included.
         let mut request = RunRequest::default();
         let typed = links::typed(&request, &host, &self.merged, facts);
-        request.links.extend(typed.into_iter().flat_map(|typed| typed.way.departures));
+        request.links.extend(typed.into_iter().flat_map(|typed| typed.way.escaping_links));
         let policy = super::resolve(&request, &host, &self.merged, data, facts)?;
         let locator = Locator::new(facts);
         let (profile, source) = (&self.merged, CapabilitySource::Profile(self.name().to_owned()));
@@ -56,7 +56,7 @@ impl ProjectProfile {
         let left_out = rollback.exclude_patterns.iter().chain(&rollback.exclude_globs);
         let ignored =
             (rollback.use_gitignore == Some(true)).then(|| "leaves out what git ignores".to_owned());
-        Ok(Meaning {
+        Ok(EffectiveProfile {
             grants,
             deny: profile.filesystem.deny.iter().map(denied).collect::<Result<_, _>>()?,
             groups: groups.filter(|group| profile.groups.include.contains(&group.name)).cloned().collect(),
@@ -88,7 +88,11 @@ impl ProjectProfile {
     }
 
     /// Whole profile as the user agreed to it: bound to the resolved paths that were shown.
-    pub fn agreed(&self, meaning: &Meaning, host: &HostContext) -> Result<MergedProfile, PolicyError> {
+    pub fn agreed(
+        &self,
+        meaning: &EffectiveProfile,
+        host: &HostContext,
+    ) -> Result<MergedProfile, PolicyError> {
         let mut agreed = self.merged.clone();
         agreed.workdir = MergedWorkdir::default();
         agreed.filesystem.deny = self.denied(host)?;

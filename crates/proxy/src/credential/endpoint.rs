@@ -3,6 +3,7 @@
 //! Servers disagree on what `..`, `//`, `\` and escaped slashes in a path mean. Where there are rules, a path that
 //! could mean another one is not matched at all.
 
+use nono_policy::glob::Pattern;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -20,22 +21,7 @@ pub struct EndpointError {
 pub struct Endpoint {
     method: String,
     path: String,
-    segments: Vec<Segment>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Segment {
-    /// `**`
-    Deep,
-    Name(Vec<PatternPiece>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum PatternPiece {
-    Any,
-    One,
-    Char(char),
-    Class { not: bool, ranges: Vec<(char, char)> },
+    pattern: Pattern,
 }
 
 impl Endpoint {
@@ -48,107 +34,21 @@ impl Endpoint {
             return Err(wrong("it is empty"));
         }
         let below = path.strip_prefix('/').unwrap_or(path);
-        let mut segments = Vec::new();
-        for segment in below.split('/') {
-            segments.push(if segment == "**" {
-                Segment::Deep
-            } else {
-                Segment::Name(pieces(segment).map_err(wrong)?)
-            });
-        }
+        let mut segments: Vec<&[u8]> = below.split('/').map(str::as_bytes).collect();
         // `folder/**` does not match the folder itself.
-        if segments.last() == Some(&Segment::Deep) {
-            segments.insert(segments.len() - 1, Segment::Name(vec![PatternPiece::Any]));
+        if segments.last() == Some(&b"**".as_slice()) {
+            segments.insert(segments.len() - 1, b"*");
         }
-        Ok(Endpoint { method: method.to_owned(), path: path.to_owned(), segments })
+        let pattern = Pattern::parse(segments.into_iter()).map_err(wrong)?;
+        Ok(Endpoint { method: method.to_owned(), path: path.to_owned(), pattern })
     }
 
     /// Whether the rule permits a request. `path` is below the route's base, without a query.
     pub fn permits(&self, method: &str, path: &str) -> bool {
         let Some(asked) = plain(path) else { return false };
-        let asked: Vec<Vec<char>> = asked.split('/').map(|segment| segment.chars().collect()).collect();
-        let deep = |segment: &Segment| *segment == Segment::Deep;
-        let same = |segment: &Segment, asked: &Vec<char>| match segment {
-            Segment::Deep => true,
-            Segment::Name(pieces) => {
-                wild(pieces, asked, |piece| *piece == PatternPiece::Any, |piece, said| piece.is(*said))
-            }
-        };
-        (self.method == "*" || self.method.eq_ignore_ascii_case(method))
-            && wild(&self.segments, &asked, deep, same)
+        let asked: Vec<&[u8]> = asked.split('/').map(str::as_bytes).collect();
+        (self.method == "*" || self.method.eq_ignore_ascii_case(method)) && self.pattern.matches(&asked)
     }
-}
-
-impl PatternPiece {
-    fn is(&self, character: char) -> bool {
-        match self {
-            PatternPiece::Any | PatternPiece::One => true,
-            PatternPiece::Char(only) => *only == character,
-            PatternPiece::Class { not, ranges } => {
-                ranges.iter().any(|(first, last)| (*first..=*last).contains(&character)) != *not
-            }
-        }
-    }
-}
-
-fn pieces(segment: &str) -> Result<Vec<PatternPiece>, &'static str> {
-    let mut pieces = Vec::new();
-    let mut rest = segment.chars();
-    while let Some(character) = rest.next() {
-        pieces.push(match character {
-            '*' => PatternPiece::Any,
-            '?' => PatternPiece::One,
-            '\\' => PatternPiece::Char(rest.next().ok_or("nothing follows the \\ at its end")?),
-            '[' => class(&mut rest)?,
-            other => PatternPiece::Char(other),
-        });
-    }
-    Ok(pieces)
-}
-
-fn class(rest: &mut std::str::Chars<'_>) -> Result<PatternPiece, &'static str> {
-    let text = rest.as_str();
-    // A ] directly after the opening bracket is literal.
-    let not = text.starts_with(['!', '^']);
-    let inner = &text[usize::from(not)..];
-    let end = inner.char_indices().skip(1).find(|(_, character)| *character == ']');
-    let (end, _) = end.ok_or("a [ has no ]")?;
-    let members: Vec<char> = inner[..end].chars().collect();
-    *rest = inner[end + 1..].chars();
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < members.len() {
-        if members.get(at + 1) == Some(&'-') && at + 2 < members.len() {
-            if members[at] > members[at + 2] {
-                return Err("a range in [ ] goes backwards");
-            }
-            ranges.push((members[at], members[at + 2]));
-            at += 3;
-        } else {
-            ranges.push((members[at], members[at]));
-            at += 1;
-        }
-    }
-    Ok(PatternPiece::Class { not, ranges })
-}
-
-/// Whether a pattern with stars matches the whole text. Backtracks to the last star only.
-fn wild<P, T>(pattern: &[P], text: &[T], star: impl Fn(&P) -> bool, same: impl Fn(&P, &T) -> bool) -> bool {
-    let (mut p, mut t, mut back) = (0, 0, None);
-    while t < text.len() {
-        if pattern.get(p).is_some_and(&star) {
-            back = Some((p + 1, t));
-            p += 1;
-        } else if pattern.get(p).is_some_and(|piece| same(piece, &text[t])) {
-            (p, t) = (p + 1, t + 1);
-        } else if let Some((after, from)) = back {
-            (p, t) = (after, from + 1);
-            back = Some((after, from + 1));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(star)
 }
 
 /// Unescaped path without its first slash; `None` if some server could read it as another path.

@@ -42,8 +42,8 @@ pub fn shows(route: &Route, target: &str, headers: &[HeaderLine<'_>]) -> bool {
 }
 
 /// Whether a header consists of the placeholder only, so that only this proxy has a use for it.
-pub fn is_dummy(route: &Route, value: &[u8]) -> bool {
-    carries(value, &route.dummy)
+pub fn is_placeholder(route: &Route, value: &[u8]) -> bool {
+    carries(value, &route.placeholder)
 }
 
 /// Credential that a route inserts into a request with its placeholder; `None` if the request stays as it is.
@@ -56,7 +56,7 @@ pub fn injection<'a>(route: &'a Route, target: &str, headers: &[HeaderLine<'_>])
 fn change(route: &Route, secret: &str, target: &str, headers: &[HeaderLine<'_>]) -> Option<HeaderInjection> {
     let shown = |name: &str| {
         let same = |(other, _): &&HeaderLine<'_>| other.eq_ignore_ascii_case(name);
-        headers.iter().filter(same).any(|(_, value)| carries(value, &route.dummy))
+        headers.iter().filter(same).any(|(_, value)| carries(value, &route.placeholder))
     };
     let header = |name: &str, value: String| HeaderInjection::Header {
         name: name.to_owned(),
@@ -70,19 +70,26 @@ fn change(route: &Route, secret: &str, target: &str, headers: &[HeaderLine<'_>])
             header("Authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
         }),
         Inject::Query { name } => {
-            query(target, name, &route.dummy, secret).map(Secret::new).map(HeaderInjection::Target)
+            query(target, name, &route.placeholder, secret).map(Secret::new).map(HeaderInjection::Target)
         }
-        Inject::Path { pattern, replacement } => path(target, (pattern, replacement), &route.dummy, secret)
-            .map(Secret::new)
-            .map(HeaderInjection::Target),
+        Inject::Path { pattern, replacement } => {
+            path(target, (pattern, replacement), &route.placeholder, secret)
+                .map(Secret::new)
+                .map(HeaderInjection::Target)
+        }
     }
 }
 
 /// Target with the pattern replaced; `None` if the pattern with the placeholder does not occur.
-fn path(target: &str, (pattern, replacement): (&str, &str), dummy: &str, secret: &str) -> Option<String> {
+fn path(
+    target: &str,
+    (pattern, replacement): (&str, &str),
+    placeholder: &str,
+    secret: &str,
+) -> Option<String> {
     let end = target.find('?').unwrap_or(target.len());
     let (path, query) = target.split_at(end);
-    let shown = pattern.replacen("{}", dummy, 1);
+    let shown = pattern.replacen("{}", placeholder, 1);
     // A longer word that begins with the placeholder is not the placeholder.
     let ends = |after: &str| !pattern.ends_with("{}") || after.is_empty() || after.starts_with('/');
     let found = path.match_indices(&shown).find(|(at, _)| ends(&path[at + shown.len()..]));
@@ -92,7 +99,7 @@ fn path(target: &str, (pattern, replacement): (&str, &str), dummy: &str, secret:
 }
 
 /// Whether a header's value is the placeholder: alone, after a scheme (`Bearer`, `token`), or in a basic pair.
-fn carries(value: &[u8], dummy: &str) -> bool {
+fn carries(value: &[u8], placeholder: &str) -> bool {
     let Ok(value) = std::str::from_utf8(value) else { return false };
     let words: Vec<&str> = value.split_ascii_whitespace().collect();
     match words[..] {
@@ -100,27 +107,29 @@ fn carries(value: &[u8], dummy: &str) -> bool {
             .decode(pair)
             .ok()
             .and_then(|pair| String::from_utf8(pair).ok())
-            .and_then(|pair| pair.split_once(':').map(|(user, word)| same(user, dummy) || same(word, dummy)))
+            .and_then(|pair| {
+                pair.split_once(':').map(|(user, word)| same(user, placeholder) || same(word, placeholder))
+            })
             .unwrap_or(false),
-        [word] | [_, word] => same(word, dummy),
+        [word] | [_, word] => same(word, placeholder),
         _ => false,
     }
 }
 
 /// Constant-time comparison.
-fn same(word: &str, dummy: &str) -> bool {
-    word.len() == dummy.len()
-        && word.bytes().zip(dummy.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
+fn same(word: &str, placeholder: &str) -> bool {
+    word.len() == placeholder.len()
+        && word.bytes().zip(placeholder.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
 }
 
 /// Target with the secret as the only parameter of that name; `None` if its value is not the placeholder.
-fn query(target: &str, name: &str, dummy: &str, secret: &str) -> Option<String> {
+fn query(target: &str, name: &str, placeholder: &str, secret: &str) -> Option<String> {
     let (path, query) = target.split_once('?')?;
     let named = |pair: &str| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decoded(key) == name.as_bytes()).then(|| decoded(value))
     };
-    if !query.split('&').any(|pair| named(pair).is_some_and(|value| value == dummy.as_bytes())) {
+    if !query.split('&').any(|pair| named(pair).is_some_and(|value| value == placeholder.as_bytes())) {
         return None;
     }
     let mut put = false;

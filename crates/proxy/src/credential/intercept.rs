@@ -8,12 +8,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::Service;
+use super::CredentialService;
 use super::service_query::Inside;
 use crate::buffered::Buffered;
 use crate::config::RequestTarget;
 use crate::event::Category;
-use crate::record::PendingEvent;
+use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::requests;
 use crate::shared::{ListenerShared, Stream};
@@ -24,7 +24,7 @@ use crate::tunnel::ESTABLISHED;
 /// been sent, and the caller answers the client.
 pub(crate) async fn run<C: Stream>(
     client: &mut Buffered<C>,
-    service: &Service,
+    service: &CredentialService,
     target: &RequestTarget,
     shared: &ListenerShared,
     record: &mut PendingEvent<'_>,

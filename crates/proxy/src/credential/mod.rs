@@ -16,7 +16,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use nono_policy::hosts::{Host, HostError};
+use nono_policy::host_rule::{Host, HostError};
 use rustls::ClientConfig;
 use thiserror::Error;
 
@@ -25,12 +25,12 @@ use crate::tls::{self, SessionCa, TlsError};
 
 pub mod answer;
 pub mod endpoint;
-pub(crate) mod guard;
 pub mod inject;
 pub(crate) mod intercept;
+pub(crate) mod rewrite;
 pub mod scan;
 pub(crate) mod service_query;
-pub(crate) mod via;
+pub(crate) mod upgraded_stream;
 
 use scan::{Forms, Hidden};
 
@@ -55,11 +55,11 @@ const NOT_FOR_CREDENTIALS: &[&str] = &[
 #[error("credential {name}: {why}")]
 pub struct RouteError {
     pub name: String,
-    pub why: Why,
+    pub why: CredentialFault,
 }
 
 #[derive(Debug, Error)]
-pub enum Why {
+pub enum CredentialFault {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("its port is 0")]
@@ -81,7 +81,7 @@ pub enum Why {
     #[error("the secret has characters other than visible ASCII, which cannot be sent")]
     Unsendable,
     #[error("the placeholder must be a plain word that has nothing in common with the secret")]
-    Dummy,
+    Placeholder,
     #[error(
         "its pattern and replacement for paths have to contain {{}} exactly once, and nothing but plain characters"
     )]
@@ -99,14 +99,14 @@ pub enum Why {
 /// Checked routes of a proxy, with the TLS settings to act as their hosts and as their clients.
 #[derive(Debug, Default)]
 pub struct Routes {
-    services: Vec<Arc<Service>>,
+    services: Vec<Arc<CredentialService>>,
     ca: Option<SessionCa>,
     broken: Vec<(String, String)>,
 }
 
 /// A server, and the credentials for it.
 #[derive(Debug)]
-pub struct Service {
+pub struct CredentialService {
     pub host: Host,
     pub port: u16,
     pub https: bool,
@@ -119,7 +119,7 @@ pub struct Service {
 /// A request by a prefix: the route whose placeholder it has to present, and its target.
 #[derive(Debug)]
 pub struct Reverse<'a> {
-    pub service: &'a Arc<Service>,
+    pub service: &'a Arc<CredentialService>,
     pub route: &'a Route,
     /// Path and query at the server.
     pub target: String,
@@ -134,20 +134,22 @@ impl Routes {
             let broken = config.broken.iter().map(|(prefix, _)| prefix);
             let before = config.routes[..index].iter().map(|other| &other.prefix);
             if before.chain(broken).any(|other| *other == route.prefix) {
-                return Err(wrong(Why::Prefix(route.prefix.clone())));
+                return Err(wrong(CredentialFault::Prefix(route.prefix.clone())));
             }
             let same = |(other, routes): &&mut (Host, Vec<Route>)| {
                 *other == host && routes[0].port == route.port && routes[0].https == route.https
             };
             match sorted.iter_mut().find(same) {
-                Some((_, routes)) if routes[0].tls != route.tls => return Err(wrong(Why::OtherTls)),
+                Some((_, routes)) if routes[0].tls != route.tls => {
+                    return Err(wrong(CredentialFault::OtherTls));
+                }
                 Some((_, routes)) => routes.push(route.clone()),
                 None => sorted.push((host, vec![route.clone()])),
             }
         }
         let mut services = Vec::new();
         for (host, routes) in sorted {
-            services.push(Arc::new(Service::new(host, routes, &config.certificates)?));
+            services.push(Arc::new(CredentialService::new(host, routes, &config.certificates)?));
         }
         let ca = if config.intercept { authority(&services)? } else { None };
         Ok(Routes { services, ca, broken: config.broken.clone() })
@@ -170,14 +172,15 @@ impl Routes {
     }
 
     /// Service whose credentials a request to this host and port may get.
-    pub fn service(&self, host: &Host, port: u16, https: bool) -> Option<&Arc<Service>> {
-        let same =
-            |service: &&Arc<Service>| service.host == *host && service.port == port && service.https == https;
+    pub fn service(&self, host: &Host, port: u16, https: bool) -> Option<&Arc<CredentialService>> {
+        let same = |service: &&Arc<CredentialService>| {
+            service.host == *host && service.port == port && service.https == https
+        };
         self.services.iter().find(same)
     }
 
     /// Service for a tunnel to this host and port, with TLS inside or not.
-    pub fn tunnelled(&self, host: &Host, port: u16) -> Option<&Arc<Service>> {
+    pub fn tunnelled(&self, host: &Host, port: u16) -> Option<&Arc<CredentialService>> {
         self.service(host, port, true).or_else(|| self.service(host, port, false))
     }
 
@@ -203,7 +206,7 @@ impl Routes {
 }
 
 /// Authority that signs for the hosts with TLS, if there are any.
-fn authority(services: &[Arc<Service>]) -> Result<Option<SessionCa>, RouteError> {
+fn authority(services: &[Arc<CredentialService>]) -> Result<Option<SessionCa>, RouteError> {
     let secured = || services.iter().filter(|service| service.https);
     let Some(first) = secured().next() else { return Ok(None) };
     let mut hosts: Vec<Host> = secured().map(|service| service.host.clone()).collect();
@@ -213,8 +216,8 @@ fn authority(services: &[Arc<Service>]) -> Result<Option<SessionCa>, RouteError>
     ca.map(Some).map_err(|source| RouteError { name: first.routes[0].name.clone(), why: source.into() })
 }
 
-impl Service {
-    fn new(host: Host, routes: Vec<Route>, certificates: &str) -> Result<Service, RouteError> {
+impl CredentialService {
+    fn new(host: Host, routes: Vec<Route>, certificates: &str) -> Result<CredentialService, RouteError> {
         let hidden: Vec<Hidden<'_>> = routes.iter().filter_map(hidden).collect();
         let forms = (!hidden.is_empty()).then(|| Arc::new(Forms::new(&hidden)));
         let (port, https) = (routes[0].port, routes[0].https);
@@ -225,7 +228,7 @@ impl Service {
         } else {
             None
         };
-        Ok(Service { host, port, https, routes, forms, client })
+        Ok(CredentialService { host, port, https, routes, forms, client })
     }
 
     /// TLS settings of the client side, if the server uses TLS.
@@ -265,31 +268,31 @@ fn hidden(route: &Route) -> Option<Hidden<'_>> {
         Inject::Basic { user } => Some(user.as_str()),
         Inject::Header { .. } | Inject::Query { .. } | Inject::Path { .. } => None,
     };
-    Some(Hidden { secret: route.secret()?.reveal(), dummy: &route.dummy, user })
+    Some(Hidden { secret: route.secret()?.reveal(), placeholder: &route.placeholder, user })
 }
 
 /// Checks the route and returns its host.
-fn check(route: &Route, short: bool) -> Result<Host, Why> {
+fn check(route: &Route, short: bool) -> Result<Host, CredentialFault> {
     let plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
     let host = route.host.parse::<Host>()?;
     if route.port == 0 {
-        return Err(Why::Port);
+        return Err(CredentialFault::Port);
     }
     match &route.inject {
         Inject::Header { name, .. } if !plain(name) || forbidden(name) => {
-            return Err(Why::Header(name.clone()));
+            return Err(CredentialFault::Header(name.clone()));
         }
         Inject::Header { format, .. } if format.matches("{}").count() != 1 || !visible(format) => {
-            return Err(Why::Format);
+            return Err(CredentialFault::Format);
         }
-        Inject::Query { name } if !plain(name) => return Err(Why::Query),
-        Inject::Basic { user } if !visible(user) || user.contains(':') => return Err(Why::User),
+        Inject::Query { name } if !plain(name) => return Err(CredentialFault::Query),
+        Inject::Basic { user } if !visible(user) || user.contains(':') => return Err(CredentialFault::User),
         Inject::Path { pattern, replacement }
             if ![pattern, replacement].into_iter().all(|text| in_path(text)) =>
         {
-            return Err(Why::Path);
+            return Err(CredentialFault::Path);
         }
         Inject::Header { .. } | Inject::Query { .. } | Inject::Basic { .. } | Inject::Path { .. } => {}
     }
@@ -298,31 +301,32 @@ fn check(route: &Route, short: bool) -> Result<Host, Why> {
     }
     let common = |secret: &Secret| {
         let secret = secret.reveal();
-        secret.contains(&route.dummy) || (secret.len() >= MIN_SECRET && route.dummy.contains(secret))
+        secret.contains(&route.placeholder)
+            || (secret.len() >= MIN_SECRET && route.placeholder.contains(secret))
     };
-    if !plain(&route.dummy) || route.secret().is_some_and(common) {
-        return Err(Why::Dummy);
+    if !plain(&route.placeholder) || route.secret().is_some_and(common) {
+        return Err(CredentialFault::Placeholder);
     }
     if !plain(&route.prefix) || route.prefix.starts_with('.') {
-        return Err(Why::Prefix(route.prefix.clone()));
+        return Err(CredentialFault::Prefix(route.prefix.clone()));
     }
     let path = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%@:+".contains(&byte);
     if !route.base.is_empty() && (!route.base.starts_with('/') || !route.base.bytes().all(path)) {
-        return Err(Why::Base(route.base.clone()));
+        return Err(CredentialFault::Base(route.base.clone()));
     }
     Ok(host)
 }
 
 /// Checks that a secret can be sent, and hidden in responses.
-pub fn check_secret(secret: &str, short: bool) -> Result<(), Why> {
+pub fn check_secret(secret: &str, short: bool) -> Result<(), CredentialFault> {
     if secret.is_empty() || (secret.len() < MIN_SECRET && !short) {
-        return Err(Why::Short);
+        return Err(CredentialFault::Short);
     }
     if secret.len() > MAX_SECRET {
-        return Err(Why::Long);
+        return Err(CredentialFault::Long);
     }
     if !visible(secret) || secret.trim() != secret {
-        return Err(Why::Unsendable);
+        return Err(CredentialFault::Unsendable);
     }
     Ok(())
 }
@@ -345,7 +349,7 @@ fn forbidden(name: &str) -> bool {
 /// One header as received: name and value.
 pub(crate) type HeaderLine<'a> = (&'a str, &'a [u8]);
 
-impl fmt::Display for Service {
+impl fmt::Display for CredentialService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }

@@ -31,7 +31,7 @@ pub struct Forms {
 #[derive(Clone, Copy)]
 pub struct Hidden<'a> {
     pub secret: &'a str,
-    pub dummy: &'a str,
+    pub placeholder: &'a str,
     /// User name of basic authentication, if the secret is sent that way.
     pub user: Option<&'a str>,
 }
@@ -59,14 +59,14 @@ impl Hidden<'_> {
             bytes: bytes.into_bytes(),
             replacement: replacement.into_bytes(),
         };
-        let mut forms = vec![form(self.secret.to_owned(), self.dummy.to_owned())];
+        let mut forms = vec![form(self.secret.to_owned(), self.placeholder.to_owned())];
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             if let Some(user) = self.user {
                 let pair = |word: &str| engine.encode(format!("{user}:{word}"));
-                forms.push(form(pair(self.secret), pair(self.dummy)));
+                forms.push(form(pair(self.secret), pair(self.placeholder)));
             }
             for before in 0..3 {
-                forms.push(form(inside_base64(&engine, self.secret, before), self.dummy.to_owned()));
+                forms.push(form(inside_base64(&engine, self.secret, before), self.placeholder.to_owned()));
             }
         }
         forms

@@ -2,29 +2,29 @@
 
 use std::borrow::Cow;
 
-use super::Service;
-use super::via::Via;
+use super::CredentialService;
+use super::rewrite::ServiceRewrite;
 use crate::access;
 use crate::buffered::Buffered;
 use crate::config::RequestTarget;
 use crate::event::{Category, Mode};
 use crate::forward::{After, Forward, KeptConnection};
 use crate::head::{RequestHead, TargetForm};
-use crate::record::PendingEvent;
+use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::shared::{ListenerShared, Stream};
 
 /// An intercepted tunnel, and the service that all requests in it go to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inside<'a> {
-    pub(crate) service: &'a Service,
+    pub(crate) service: &'a CredentialService,
     pub(crate) target: &'a RequestTarget,
 }
 
 /// A request to a service.
 #[derive(Debug)]
 pub(crate) struct ServiceQuery<'a> {
-    via: Via<'a>,
+    via: ServiceRewrite<'a>,
     pub(crate) mode: Mode,
     pub(crate) target: RequestTarget,
     pub(crate) path: Cow<'a, str>,
@@ -35,7 +35,7 @@ impl<'a> ServiceQuery<'a> {
     pub(crate) fn reverse(path: &str, shared: &'a ListenerShared) -> Option<ServiceQuery<'a>> {
         let reverse = shared.routes.reverse(path)?;
         Some(ServiceQuery {
-            via: Via::new(reverse.service, Some(reverse.route)),
+            via: ServiceRewrite::new(reverse.service, Some(reverse.route)),
             mode: Mode::Reverse,
             target: RequestTarget { host: reverse.service.host.clone(), port: reverse.service.port },
             path: reverse.target.into(),
@@ -49,7 +49,7 @@ impl<'a> ServiceQuery<'a> {
         shared: &'a ListenerShared,
     ) -> Option<ServiceQuery<'a>> {
         let service = shared.routes.service(&target.host, target.port, false)?;
-        let via = Via::new(service, None);
+        let via = ServiceRewrite::new(service, None);
         Some(ServiceQuery { via, mode: Mode::Forward, target: target.clone(), path: path.into() })
     }
 
@@ -71,7 +71,7 @@ impl<'a> ServiceQuery<'a> {
         if host.is_some_and(|host| host != *inside.target) {
             return Err(misdirected(inside.target));
         }
-        let via = Via::new(inside.service, None);
+        let via = ServiceRewrite::new(inside.service, None);
         Ok(ServiceQuery {
             via,
             mode: Mode::ConnectIntercept,
@@ -87,9 +87,9 @@ impl<'a> ServiceQuery<'a> {
 
     /// Path for events, with the placeholder masked.
     pub(crate) fn shown_path(&self) -> Cow<'_, str> {
-        let dummies = self.via.service.routes().iter().map(|route| route.dummy.as_str());
-        dummies.fold(Cow::Borrowed(&*self.path), |path, dummy| {
-            if path.contains(dummy) { Cow::Owned(path.replace(dummy, "***")) } else { path }
+        let placeholders = self.via.service.routes().iter().map(|route| route.placeholder.as_str());
+        placeholders.fold(Cow::Borrowed(&*self.path), |path, placeholder| {
+            if path.contains(placeholder) { Cow::Owned(path.replace(placeholder, "***")) } else { path }
         })
     }
 

@@ -9,7 +9,7 @@ use super::{HeaderLine, Routes};
 use crate::config::{ClientTls, Config, Inject, Route, Secret};
 
 const SECRET: &str = "sk-real/0123+456";
-const DUMMY: &str = "nono-dummy-abc";
+const PLACEHOLDER: &str = "nono-dummy-abc";
 
 fn route(inject: Inject) -> Route {
     Route {
@@ -21,7 +21,7 @@ fn route(inject: Inject) -> Route {
         base: "/v1".to_owned(),
         inject,
         secret: Secret::new(SECRET).into(),
-        dummy: DUMMY.to_owned(),
+        placeholder: PLACEHOLDER.to_owned(),
         endpoints: Vec::new(),
         tls: ClientTls::default(),
     }
@@ -50,17 +50,17 @@ fn put(inject: Inject, target: &str, headers: &[(&str, &str)]) -> Option<String>
 }
 
 #[test]
-fn the_dummy_in_its_place_becomes_the_secret() {
+fn the_placeholder_in_its_place_becomes_the_secret() {
     let basic = |pair: &str| format!("Basic {}", STANDARD.encode(pair));
     let secret = format!("Authorization: Bearer {SECRET}");
     for value in [
-        format!("Bearer {DUMMY}"),
-        format!("bearer  {DUMMY}"),
-        format!("token {DUMMY}"),
-        DUMMY.to_owned(),
-        basic(&format!("git:{DUMMY}")),
-        basic(&format!("{DUMMY}:")),
-        basic(&format!("x:{DUMMY}")).trim_end_matches('=').to_owned(),
+        format!("Bearer {PLACEHOLDER}"),
+        format!("bearer  {PLACEHOLDER}"),
+        format!("token {PLACEHOLDER}"),
+        PLACEHOLDER.to_owned(),
+        basic(&format!("git:{PLACEHOLDER}")),
+        basic(&format!("{PLACEHOLDER}:")),
+        basic(&format!("x:{PLACEHOLDER}")).trim_end_matches('=').to_owned(),
     ] {
         assert_eq!(
             put(bearer(), "/", &[("authorization", &value)]).as_deref(),
@@ -72,12 +72,16 @@ fn the_dummy_in_its_place_becomes_the_secret() {
     let two = [("Authorization", "Bearer other"), ("AUTHORIZATION", "Bearer nono-dummy-abc")];
     assert_eq!(put(bearer(), "/", &two), Some(secret));
     assert_eq!(
-        put(header("x-api-key", "{}"), "/", &[("X-Api-Key", DUMMY)]),
+        put(header("x-api-key", "{}"), "/", &[("X-Api-Key", PLACEHOLDER)]),
         Some(format!("x-api-key: {SECRET}"))
     );
     let user = Inject::Basic { user: "me".to_owned() };
     let pair = basic(&format!("me:{SECRET}"));
-    for value in [basic(&format!("me:{DUMMY}")), basic(&format!("you:{DUMMY}")), format!("Bearer {DUMMY}")] {
+    for value in [
+        basic(&format!("me:{PLACEHOLDER}")),
+        basic(&format!("you:{PLACEHOLDER}")),
+        format!("Bearer {PLACEHOLDER}"),
+    ] {
         assert_eq!(
             put(user.clone(), "/", &[("Authorization", &value)]),
             Some(format!("Authorization: {pair}"))
@@ -87,16 +91,17 @@ fn the_dummy_in_its_place_becomes_the_secret() {
 
 #[test]
 fn anything_else_in_its_place_is_left_alone() {
-    let longer = format!("Bearer {DUMMY}x");
-    let twice = format!("Bearer {DUMMY} {DUMMY}");
-    let inside = format!("Digest username={DUMMY}, realm=x");
-    let encoded = format!("Basic {}", STANDARD.encode(DUMMY));
+    let longer = format!("Bearer {PLACEHOLDER}x");
+    let twice = format!("Bearer {PLACEHOLDER} {PLACEHOLDER}");
+    let inside = format!("Digest username={PLACEHOLDER}, realm=x");
+    let encoded = format!("Basic {}", STANDARD.encode(PLACEHOLDER));
     for value in ["", "Bearer", "Bearer sk-of-the-user", &longer, &twice, &inside, &encoded, "Basic !!!"] {
         assert_eq!(put(bearer(), "/", &[("Authorization", value)]), None, "{value}");
     }
-    let elsewhere = [("X-Api-Key", DUMMY), ("Cookie", DUMMY), ("Proxy-Authorization", DUMMY)];
+    let elsewhere =
+        [("X-Api-Key", PLACEHOLDER), ("Cookie", PLACEHOLDER), ("Proxy-Authorization", PLACEHOLDER)];
     assert_eq!(put(bearer(), "/?key=nono-dummy-abc", &elsewhere), None);
-    assert_eq!(put(Inject::Query { name: "key".to_owned() }, "/", &[("Authorization", DUMMY)]), None);
+    assert_eq!(put(Inject::Query { name: "key".to_owned() }, "/", &[("Authorization", PLACEHOLDER)]), None);
     assert_eq!(injection(&route(bearer()), "/", &[("Authorization", b"Bearer \xff\xfe")]), None);
 }
 
@@ -145,7 +150,7 @@ fn a_prefix_leads_to_its_service() {
 #[test]
 fn a_service_is_one_host_one_port_and_one_scheme() {
     let mut other = route(header("X-Other", "{}"));
-    (other.name, other.prefix, other.dummy) =
+    (other.name, other.prefix, other.placeholder) =
         ("other".to_owned(), "other".to_owned(), "dummy-two".to_owned());
     let routes = Routes::new(&config(vec![route(bearer()), other])).unwrap();
     let host = |text: &str| text.parse().unwrap();
@@ -184,9 +189,9 @@ fn routes_that_cannot_be_kept_are_refused_without_telling_the_secret() {
         with(|route| route.secret = Secret::new("sk-real/0123\r\nX: y").into()),
         with(|route| route.secret = Secret::new("sk-real/0123 ").into()),
         with(|route| route.secret = Secret::new("sk-real".repeat(2000)).into()),
-        with(|route| route.dummy = String::new()),
-        with(|route| route.dummy = "real/0123".to_owned()),
-        with(|route| route.dummy = "real".to_owned()),
+        with(|route| route.placeholder = String::new()),
+        with(|route| route.placeholder = "real/0123".to_owned()),
+        with(|route| route.placeholder = "real".to_owned()),
         with(|route| route.prefix = String::new()),
         with(|route| route.prefix = "a/b".to_owned()),
         with(|route| route.base = "v1".to_owned()),

@@ -7,7 +7,7 @@ use super::write;
 use crate::budget::{self, Budget, FIRST, Held};
 use crate::buffered::{Buffered, NoHead};
 use crate::config::Limits;
-use crate::credential::via::Via;
+use crate::credential::rewrite::ServiceRewrite;
 use crate::event::Category;
 use crate::head::{Framing, RequestHead, ResponseHead, Version, parse_response};
 use crate::refusal::Refusal;
@@ -60,7 +60,7 @@ pub(super) struct ResponseRelay<'a> {
     /// Whether the response comes from an upstream proxy.
     pub(super) proxied: bool,
     /// Credential handling, if the server has a credential that the client must not see.
-    pub(super) via: Option<Via<'a>>,
+    pub(super) via: Option<ServiceRewrite<'a>>,
 }
 
 impl<'a> ResponseRelay<'a> {
@@ -177,6 +177,6 @@ impl<'a> ResponseRelay<'a> {
 fn failed(why: &str) -> ForwardFailure {
     ForwardFailure::Refused(Refusal::upstream(
         Category::UpstreamFailed,
-        format!("bad response of the server: {why}"),
+        format!("bad response from the server: {why}"),
     ))
 }

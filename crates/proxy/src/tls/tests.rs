@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use nono_policy::hosts::Host;
+use nono_policy::host_rule::Host;
 use rustls::{ClientConnection, ServerConnection};
 
 use super::{SessionCa, client_config, server_name};

@@ -84,30 +84,28 @@ from ._nono_py import (
 from ._changes import ChangeList
 from ._snapshot_block import Snapshot
 
+# --- changes and restores
+from ._nono_py import HistoryChange, HistoryChanges, RestoreResult
+
 # --- checkpoints
 from ._checkpoints import CheckpointList
 from ._nono_py import (
     AgentTurns,
     Checkpoint,
     CheckpointCall,
-    CheckpointChange,
-    CheckpointDiff,
     CheckpointManager,
     CheckpointNote,
-    CheckpointPlan,
     CheckpointProject,
     CheckpointResult,
     CheckpointStats,
     CheckpointStatus,
     CheckpointVerification,
-    CompletedRestore,
     FileVersions,
     ForgetReport,
     HookChanges,
     HookStatus,
     ImportReport,
     PruneReport,
-    RestoreOutcome,
     hooks_install,
     hooks_remove,
     hooks_status,
@@ -118,11 +116,8 @@ from ._nono_py import (
 from ._nono_py import (
     ApprovalRequest,
     Denial,
-    RollbackReport,
     RollbackSession,
     RunningSession,
-    SessionChange,
-    SessionChanges,
     SessionReport,
     cleanup_sessions,
     list_sessions,
@@ -130,6 +125,7 @@ from ._nono_py import (
     running_sessions,
     stop_session,
     undo_points,
+    verify_sessions,
 )
 from ._session import RunOptions, Session, resolve, run
 
@@ -192,29 +188,28 @@ __all__ = [
     "Snapshot",
     "SnapshotManager",
     "SnapshotManifest",
+    # --- changes and restores
+    "HistoryChange",
+    "HistoryChanges",
+    "RestoreResult",
     # --- checkpoints
     "AgentTurns",
     "Checkpoint",
     "CheckpointCall",
-    "CheckpointChange",
-    "CheckpointDiff",
     "CheckpointList",
     "CheckpointManager",
     "CheckpointNote",
-    "CheckpointPlan",
     "CheckpointProject",
     "CheckpointResult",
     "CheckpointStats",
     "CheckpointStatus",
     "CheckpointVerification",
-    "CompletedRestore",
     "FileVersions",
     "ForgetReport",
     "HookChanges",
     "HookStatus",
     "ImportReport",
     "PruneReport",
-    "RestoreOutcome",
     "hooks_install",
     "hooks_remove",
     "hooks_status",
@@ -222,13 +217,10 @@ __all__ = [
     # --- sessions
     "ApprovalRequest",
     "Denial",
-    "RollbackReport",
     "RollbackSession",
     "RunOptions",
     "RunningSession",
     "Session",
-    "SessionChange",
-    "SessionChanges",
     "SessionReport",
     "cleanup_sessions",
     "list_sessions",
@@ -238,6 +230,7 @@ __all__ = [
     "running_sessions",
     "stop_session",
     "undo_points",
+    "verify_sessions",
 ]
 
 

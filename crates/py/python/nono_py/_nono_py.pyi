@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypedDict, final, overload, type_check_only
+from typing import Any, ClassVar, Literal, TypedDict, final, type_check_only
 
 from typing_extensions import NotRequired
 
@@ -956,6 +956,139 @@ class SnapshotManager:
     def tracked_paths(self) -> list[str]:
         """The tracked paths as they were given, each once."""
 
+# --- changes and restores, of sessions and checkpoints
+
+Conflicts = Literal["keep", "merge", "merge_with_markers", "force"]
+
+@final
+class HistoryChange:
+    """One path that differs."""
+
+    @property
+    def path(self) -> str:
+        """The absolute path where it is, or was if it is gone."""
+    @property
+    def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed", "renamed"]:
+        """\"renamed" only in a list of differences."""
+    @property
+    def size_delta(self) -> int:
+        """Bytes of regular files: new less old."""
+    @property
+    def renamed_from(self) -> str | None:
+        """The previous path, if it was renamed."""
+    @property
+    def executes_later(self) -> Any:
+        """Reason why this will run outside the sandbox later, without a request of the user: a git hook, a shell's start
+        file, a build script. None if it will not, and outside of a list of differences."""
+    @property
+    def binary(self) -> bool | None:
+        """Whether its content is no text; None outside of a checkpoint's diff."""
+    @property
+    def insertions(self) -> int | None:
+        """Number of lines added; None if lines are not counted."""
+    @property
+    def deletions(self) -> int | None:
+        """Number of lines removed; None if lines are not counted."""
+    @property
+    def patch(self) -> str | None:
+        """The change as a patch; None outside of a checkpoint's diff. Bytes that are not UTF-8 are surrogates."""
+    def to_dict(self) -> dict[str, Any]:
+        """All values as a plain dict, as in ``--json``."""
+
+@final
+class HistoryChanges:
+    """Differences between two states: a sequence, what will run later first."""
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The checkpoint it was compared with; None for a session."""
+    @property
+    def changes(self) -> list[HistoryChange]:
+        """One for each path, as a list."""
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of changes of each kind."""
+    @property
+    def patch(self) -> str:
+        """The changes since a checkpoint as one patch for ``git apply`` and ``patch -p1``.
+
+        Bytes that are not UTF-8 are surrogates. Changes of a session have none: its ``diff()`` returns it.
+        """
+    @property
+    def patch_bytes(self) -> bytes:
+        """The patch as bytes."""
+    def to_dict(self) -> dict[str, Any]:
+        """All values as a plain dict, as in ``--json``."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> HistoryChange: ...
+    def __iter__(self) -> Iterator[HistoryChange]: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class RestoreResult:
+    """Result of a restore or an undo; with ``dry_run``, its plan."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether this is only a plan, and nothing was done."""
+    @property
+    def ok(self) -> bool:
+        """Whether it is complete: nothing was kept or lost, nothing failed, and it was not interrupted."""
+    @property
+    def changes(self) -> list[HistoryChange]:
+        """The changes that were made."""
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """Paths that were kept, as (path, reason): changed later, for example."""
+    @property
+    def lost(self) -> list[tuple[str, str]]:
+        """Paths that are in no snapshot and that are gone or changed, as (path, what became of it)."""
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """Paths that could not be restored, as (path, error)."""
+    @property
+    def merged(self) -> list[str]:
+        """Files that were merged with changes by others."""
+    @property
+    def notes(self) -> list[str]:
+        """Other information about it."""
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was interrupted: ``recover()`` of the session or the next call on the project completes it."""
+    @property
+    def undo_id(self) -> str | None:
+        """The id of this restore, which ``undo()`` reverts; None if nothing was changed, or if it is an undo in a project."""
+    @property
+    def cannot_tell_conflicts(self) -> bool:
+        """Whether the owner's changes could not be told from others: all of them were reverted."""
+    @property
+    def left_alone(self) -> list[str]:
+        """Repositories that differ and were left alone."""
+    @property
+    def unrecorded(self) -> str | None:
+        """Reason why it is not in the audit log; None if it is."""
+    @property
+    def session(self) -> str | None:
+        """The id of the session; None for a project."""
+    @property
+    def project(self) -> str | None:
+        """The project's folder; None for a session."""
+    @property
+    def checkpoint(self) -> str | None:
+        """The id of the checkpoint that was gone back to; of an undo, the one that the undone restore had gone back to.
+
+        None in a plan, for a session, and if the log of restores lost it.
+        """
+    @property
+    def turns_undone(self) -> list[str]:
+        """Turns of agents that were undone, oldest first."""
+    @property
+    def not_covered(self) -> int | None:
+        """Number of paths of the project that the checkpoint does not hold and a restore does not touch; None if unknown."""
+    def to_dict(self) -> dict[str, Any]:
+        """All values as a plain dict, as in ``--json``."""
+    def _repr_html_(self) -> str: ...
+
 # --- checkpoints
 
 @final
@@ -1080,150 +1213,6 @@ class CheckpointResult:
         """The data of ``nono checkpoints create --json``."""
 
 @final
-class CheckpointChange:
-    """One path that differs."""
-
-    @property
-    def path(self) -> str:
-        """The absolute path where it is, or was if it is gone."""
-    @property
-    def change_type(self) -> str:
-        """\"created", "modified", "deleted", "permissions_changed" or, in a diff, "renamed"."""
-    @property
-    def size_delta(self) -> int:
-        """Bytes of regular files: new less old."""
-    @property
-    def renamed_from(self) -> str | None:
-        """The path that had the same content before."""
-    @property
-    def executes_later(self) -> Any:
-        """Reason why it will be executed later without a request of the user, if so: a git hook, a build script."""
-    @property
-    def binary(self) -> bool | None:
-        """Whether its content is no text; None outside of a diff."""
-    @property
-    def insertions(self) -> int | None:
-        """Number of lines added; None if lines are not counted."""
-    @property
-    def deletions(self) -> int | None:
-        """Number of lines removed; None if lines are not counted."""
-    @property
-    def patch(self) -> str | None:
-        """The change as a patch; None outside of a diff. Bytes that are no UTF-8 are surrogates."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints diff --json``."""
-
-@final
-class CheckpointDiff:
-    """Changes since a checkpoint: iterable, with the number of paths as its length."""
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint it was compared with."""
-    @property
-    def changes(self) -> list[CheckpointChange]:
-        """One for each path; what will execute later comes first."""
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of paths of each ``change_type``."""
-    @property
-    def patch(self) -> str:
-        """The whole diff as one patch for ``git apply`` and ``patch -p1``. Bytes that are not UTF-8 are surrogates."""
-    @property
-    def patch_bytes(self) -> bytes:
-        """The patch as bytes."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints diff --json``."""
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[CheckpointChange]: ...
-    def _repr_html_(self) -> str: ...
-
-@final
-class CheckpointPlan:
-    """Plan of a restore; nothing was touched."""
-
-    @property
-    def project(self) -> str:
-        """The project's folder."""
-    @property
-    def changes(self) -> list[CheckpointChange]:
-        """Changes that would be made."""
-    @property
-    def kept(self) -> list[tuple[str, str]]:
-        """Paths that would be kept, as (path, reason)."""
-    @property
-    def lost(self) -> list[tuple[str, str]]:
-        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
-    @property
-    def merged(self) -> list[str]:
-        """Files that would be merged with changes by others."""
-    @property
-    def turns_undone(self) -> list[str]:
-        """Turns that would be undone, oldest first."""
-    @property
-    def unattributed(self) -> bool:
-        """Whether the agent's changes cannot be told from others: all of them would be reverted."""
-    @property
-    def left_alone(self) -> list[str]:
-        """Repositories that differ and would be left alone."""
-    @property
-    def not_covered(self) -> int:
-        """Number of paths that the checkpoint does not hold and a restore does not touch."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints restore --dry-run --json``."""
-    def _repr_html_(self) -> str: ...
-
-@final
-class RestoreOutcome:
-    """Result of a restore: what was done, kept, and failed."""
-
-    @property
-    def project(self) -> str:
-        """The project's folder."""
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """The checkpoint that was restored; of an undo, the one that the undone restore had restored."""
-    @property
-    def done(self) -> list[CheckpointChange]:
-        """Changes that were made."""
-    @property
-    def kept(self) -> list[tuple[str, str]]:
-        """Paths that were kept, as (path, reason): changed by others, for example."""
-    @property
-    def failed(self) -> list[tuple[str, str]]:
-        """Paths that could not be restored, as (path, error)."""
-    @property
-    def lost(self) -> list[tuple[str, str]]:
-        """Paths that the checkpoint does not hold and that are gone or changed, as (path, what became of it)."""
-    @property
-    def merged(self) -> list[str]:
-        """Files that were merged with changes by others."""
-    @property
-    def turns_undone(self) -> list[str]:
-        """Turns that were undone, oldest first."""
-    @property
-    def unattributed(self) -> bool:
-        """Whether the agent's changes could not be told from others: all of them were reverted."""
-    @property
-    def left_alone(self) -> list[str]:
-        """Repositories that differ and were left alone."""
-    @property
-    def not_covered(self) -> int:
-        """Number of paths that the checkpoint does not hold and the restore did not touch."""
-    @property
-    def undo(self) -> str | None:
-        """The id of this restore, which ``undo()`` reverts; None if nothing was changed."""
-    @property
-    def unrecorded(self) -> str | None:
-        """Reason why it is not in the audit log; None if it is."""
-    @property
-    def is_complete(self) -> bool:
-        """Whether all of it was done: nothing was kept, nothing failed."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints restore --json``."""
-    def _repr_html_(self) -> str: ...
-
-@final
 class CheckpointNote:
     """Note to an agent about a restore since its last query."""
 
@@ -1245,25 +1234,6 @@ class CheckpointNote:
     @property
     def came_back(self) -> bool:
         """Whether an undo brought these turns back, after the agent had the note that they are gone."""
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a plain dict."""
-
-@final
-class CompletedRestore:
-    """An interrupted restore that a later call on its project completed."""
-
-    @property
-    def project(self) -> str:
-        """The project's folder."""
-    @property
-    def checkpoint(self) -> str:
-        """The id of the checkpoint that was gone back to."""
-    @property
-    def changed(self) -> int:
-        """Number of paths changed, before the interruption and now."""
-    @property
-    def kept(self) -> list[tuple[str, str]]:
-        """Paths that others changed meanwhile, which were kept: (path, reason)."""
     def to_dict(self) -> dict[str, Any]:
         """The values as a plain dict."""
 
@@ -1467,37 +1437,22 @@ class AgentTurns:
     def __new__(cls, manager: CheckpointManager) -> AgentTurns: ...
     def list_turns(self, dir: StrPath) -> list[dict[str, Any]]:
         """The turns of the project of ``dir``, newest first: as ``nono turns --json`` has them."""
-    @overload
     def undo(
         self,
         dir: StrPath,
         turn: int | str,
         paths: StrPath | Sequence[StrPath] | None = None,
-        dry_run: Literal[False] = False,
+        dry_run: bool = False,
         *,
-        conflict_markers: bool = False,
-        force: bool = False,
+        conflicts: Conflicts = "keep",
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> RestoreOutcome:
+    ) -> RestoreResult:
         """Undo one turn: its number in the list, its id or a beginning of it.
 
-        What came later stays: in the same text file it is merged, and what does not merge is kept, unless ``force``. With
-        ``dry_run``, only the plan.
+        What came later stays: in the same text file it is merged, and what does not merge is kept, unless ``conflicts`` is
+        "merge_with_markers" or "force". With ``dry_run``, only the plan.
         """
-    @overload
-    def undo(
-        self,
-        dir: StrPath,
-        turn: int | str,
-        paths: StrPath | Sequence[StrPath] | None = None,
-        *,
-        dry_run: Literal[True],
-        conflict_markers: bool = False,
-        force: bool = False,
-        progress: Progress | None = None,
-        cancel: Cancel | None = None,
-    ) -> CheckpointPlan: ...
 
 @final
 class FileVersions:
@@ -1611,7 +1566,7 @@ class CheckpointManager:
         """End all open calls of this conversation, because the agent has stopped."""
     def take_notes(self) -> list[CheckpointNote]:
         """Take the notes about restores for this conversation of the agent. Each is returned once."""
-    def take_completed(self) -> list[CompletedRestore]:
+    def take_completed(self) -> list[RestoreResult]:
         """Take the interrupted restores that this manager completed. Each is returned once."""
     def list_checkpoints(
         self, dir: StrPath, *, progress: Progress | None = None, cancel: Cancel | None = None
@@ -1637,7 +1592,7 @@ class CheckpointManager:
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> CheckpointDiff:
+    ) -> HistoryChanges:
         """The changes since a checkpoint; with ``path`` or ``glob``, in these files and folders, below ``dir``."""
     def plan(
         self,
@@ -1647,15 +1602,12 @@ class CheckpointManager:
         glob: str | Sequence[str] | None = None,
         turn: str | None = None,
         with_git: bool = False,
-        merge: bool = False,
-        force: bool = False,
         *,
-        conflict_markers: bool = False,
+        conflicts: Conflicts = "keep",
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> CheckpointPlan:
+    ) -> RestoreResult:
         """The plan of ``restore`` with the same arguments."""
-    @overload
     def restore(
         self,
         dir: StrPath,
@@ -1664,56 +1616,28 @@ class CheckpointManager:
         glob: str | Sequence[str] | None = None,
         turn: str | None = None,
         with_git: bool = False,
-        merge: bool = False,
-        force: bool = False,
-        dry_run: Literal[False] = False,
+        dry_run: bool = False,
         *,
-        conflict_markers: bool = False,
+        conflicts: Conflicts = "keep",
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> RestoreOutcome:
+    ) -> RestoreResult:
         """Restore a checkpoint: all of it, or these paths and patterns below ``dir``.
 
         What is there now is captured first, and ``undo`` goes back to that. What people changed after the agent's last
-        write is kept, unless ``merge`` or ``force``; a ``.git`` that is there is left alone, unless ``with_git``. With
-        ``dry_run``, only the plan. One that is cancelled halfway is completed by the next call on the project.
+        write is kept, unless ``conflicts`` says otherwise: "merge" merges text files ("merge_with_markers" also those that
+        conflict), "force" overwrites them. A ``.git`` that is there is left alone, unless ``with_git``. With ``dry_run``,
+        only the plan. One that is cancelled halfway is completed by the next call on the project.
         """
-    @overload
-    def restore(
-        self,
-        dir: StrPath,
-        checkpoint: int | str | Checkpoint | None = None,
-        paths: StrPath | Sequence[StrPath] | None = None,
-        glob: str | Sequence[str] | None = None,
-        turn: str | None = None,
-        with_git: bool = False,
-        merge: bool = False,
-        force: bool = False,
-        *,
-        dry_run: Literal[True],
-        conflict_markers: bool = False,
-        progress: Progress | None = None,
-        cancel: Cancel | None = None,
-    ) -> CheckpointPlan: ...
-    @overload
     def undo(
         self,
         dir: StrPath,
-        dry_run: Literal[False] = False,
+        dry_run: bool = False,
         *,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> RestoreOutcome:
+    ) -> RestoreResult:
         """Undo the last restore of the project. Later changes by others are kept."""
-    @overload
-    def undo(
-        self,
-        dir: StrPath,
-        dry_run: Literal[True],
-        *,
-        progress: Progress | None = None,
-        cancel: Cancel | None = None,
-    ) -> CheckpointPlan: ...
     def set_name(self, dir: StrPath, checkpoint: int | str | Checkpoint, name: str) -> Checkpoint:
         """Name a checkpoint, which also protects it from pruning.
 
@@ -1865,8 +1789,6 @@ def risk_of(
 
 # --- sessions
 
-Conflicts = Literal["keep", "merge", "merge_with_markers", "force"]
-
 @final
 class ApprovalRequest:
     """Request of a command for access beyond its grants.
@@ -1947,38 +1869,6 @@ class Denial:
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
-class SessionChange:
-    """One difference between two snapshots of a session."""
-
-    @property
-    def path(self) -> str:
-        """The absolute path where it is, or was if it is gone."""
-    @property
-    def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed", "renamed"]: ...
-    @property
-    def renamed_from(self) -> str | None:
-        """The previous path, if it was renamed."""
-    @property
-    def size_delta(self) -> int: ...
-    @property
-    def executes_later(self) -> Any:
-        """Reason why this will run outside the sandbox later (a git hook, a shell's start file), if it will."""
-    def to_dict(self) -> dict[str, Any]: ...
-
-@final
-class SessionChanges:
-    """The differences between two snapshots of a session: a sequence, what will run later first."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> SessionChange: ...
-    def __iter__(self) -> Iterator[SessionChange]: ...
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of changes of each kind."""
-    def to_dict(self) -> dict[str, Any]: ...
-    def _repr_html_(self) -> str: ...
-
-@final
 class SessionReport:
     """Report of a run."""
 
@@ -2014,7 +1904,7 @@ class SessionReport:
     def truncated(self) -> bool:
         """Whether its output exceeded ``max_output``."""
     @property
-    def changes(self) -> SessionChanges | None:
+    def changes(self) -> HistoryChanges | None:
         """The changes of the run, if it was tracked and the final snapshot could be taken; else None."""
     @property
     def coverage(self) -> dict[str, Any] | None:
@@ -2065,37 +1955,6 @@ class SessionReport:
     def _repr_html_(self) -> str: ...
 
 @final
-class RollbackReport:
-    """Result or plan of a restore."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether this is only a plan, and nothing was done."""
-    @property
-    def ok(self) -> bool:
-        """Whether everything requested was restored: nothing kept, nothing failed, not interrupted."""
-    @property
-    def undo_id(self) -> str | None:
-        """The id by which this restore can be undone; None where nothing was changed."""
-    @property
-    def changes(self) -> list[dict[str, Any]]:
-        """The changes, each with ``path``, ``change_type`` and ``size_delta``."""
-    @property
-    def kept(self) -> list[dict[str, Any]]:
-        """The paths that were kept, each with the reason."""
-    @property
-    def lost(self) -> list[dict[str, Any]]:
-        """Paths that the snapshot does not hold and that are gone or changed, each with ``how`` and the reason."""
-    @property
-    def failed(self) -> list[dict[str, Any]]:
-        """The paths that could not be restored, each with the error."""
-    @property
-    def interrupted(self) -> bool:
-        """Whether it was cut off; ``recover`` completes it."""
-    def to_dict(self) -> dict[str, Any]: ...
-    def _repr_html_(self) -> str: ...
-
-@final
 class RollbackSession:
     """A tracked run: its changes, and their restore.
 
@@ -2140,7 +1999,7 @@ class RollbackSession:
         to_snapshot: int | None = None,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> SessionChanges:
+    ) -> HistoryChanges:
         """What changed from one snapshot to another (0 is the state before the command; the last one if ``to_snapshot`` is
         not given)."""
     def diff(
@@ -2162,7 +2021,7 @@ class RollbackSession:
         dry_run: bool = False,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> RollbackReport:
+    ) -> RestoreResult:
         """Restore a snapshot: all of it, or only ``paths`` (files, folders, globs).
 
         Changes by others after the session are kept, unless ``conflicts`` says otherwise: "merge" merges text files
@@ -2176,11 +2035,11 @@ class RollbackSession:
         dry_run: bool = False,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
-    ) -> RollbackReport:
+    ) -> RestoreResult:
         """Undo a restore: the one with this id, or the last one that was not undone."""
     def recover(
         self, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> RollbackReport | None:
+    ) -> RestoreResult | None:
         """Complete an interrupted restore; None if there is none."""
     def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> dict[str, Any]:
         """Recompute everything that is stored, and compare it with what was sealed: ``good``, and ``problems`` if not."""
@@ -2220,6 +2079,10 @@ def list_sessions(*, path: StrPath | None = None) -> list[RollbackSession]:
 def open_session(session: StrPath | None = None) -> RollbackSession:
     """A past session: its id, a unique beginning of one, its name, "last", or the path of its folder."""
 
+def verify_sessions(*, progress: Progress | None = None, cancel: Cancel | None = None) -> dict[str, Any]:
+    """Verify all sessions: recompute everything that is stored, and compare it with what was sealed. The data of
+    ``nono rollback verify --json``: ``good``, ``sessions``, and ``running`` ones, which are not checked."""
+
 def cleanup_sessions(
     *,
     keep: int | None = None,
@@ -2228,7 +2091,8 @@ def cleanup_sessions(
     remove_all: bool = False,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Remove old sessions, and free what only they needed. Running and pinned ones stay."""
+    """Remove old sessions, and free what only they needed. Running and pinned ones stay. The data of
+    ``nono rollback cleanup --json``."""
 
 def undo_points(
     path: StrPath | None = None, *, paths: StrPath | Sequence[StrPath] | None = None, to: str | None = None
@@ -2251,3 +2115,38 @@ def _run(
 def _resolve(command: Sequence[StrPath], keywords: dict[str, Any]) -> dict[str, Any]: ...
 def _serve_network() -> None: ...
 def _serve_webhook() -> None: ...
+
+class VerificationError(Exception):
+    """A log, a ledger or a record is not what was written."""
+
+@final
+class _LogCheck:
+    def __new__(cls) -> _LogCheck: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def head(self) -> str | None: ...
+    @property
+    def root(self) -> str | None: ...
+    @property
+    def missing(self) -> bool: ...
+    def add(self, line: bytes) -> None: ...
+
+@final
+class _LedgerCheck:
+    def __new__(cls, session_id: str) -> _LedgerCheck: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def head(self) -> str | None: ...
+    @property
+    def found(self) -> str | None: ...
+    def add(self, line: bytes) -> None: ...
+
+def _digest_text(value: object, name: str) -> str | None: ...
+def _audit_link(event_json: bytes, head: str | None) -> tuple[str, str]: ...
+def _session_digest(json: str) -> tuple[str, str]: ...
+def _ledger_record(json: str, sequence: object, previous: object) -> dict[str, Any]: ...
+def _check_session_id(session_id: object) -> None: ...
+def _build_proof(leaf_hashes: object, leaf_index: object) -> dict[str, Any]: ...
+def _check_proof(json: str, expected_root: object) -> bool: ...

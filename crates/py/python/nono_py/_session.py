@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from ._nono_py import (
     ApprovalRequest,
     Cancel,
-    RollbackReport,
+    HistoryChanges,
+    RestoreResult,
     RollbackSession,
-    SessionChanges,
     SessionError,
     SessionReport,
     _ApprovalReply,
@@ -238,7 +238,7 @@ class Session:
 
         return open_session(os.path.join(os.path.expanduser(dest), session_id))
 
-    def changes(self, paths: Sequence[StrPath] | None = None) -> SessionChanges:
+    def changes(self, paths: Sequence[StrPath] | None = None) -> HistoryChanges:
         """The changes of the run."""
         return self.rollback.changes(paths)
 
@@ -248,11 +248,11 @@ class Session:
 
     def restore(
         self, paths: Sequence[StrPath] | None = None, *, conflicts: Conflicts = "keep", dry_run: bool = False
-    ) -> RollbackReport:
+    ) -> RestoreResult:
         """Restore the state before it ran: all of it, or only ``paths``."""
         return self.rollback.restore(paths, conflicts=conflicts, dry_run=dry_run)
 
-    def undo(self, *, dry_run: bool = False) -> RollbackReport:
+    def undo(self, *, dry_run: bool = False) -> RestoreResult:
         """Undo the last ``restore``."""
         return self.rollback.undo(dry_run=dry_run)
 

@@ -56,14 +56,14 @@ class Snapshot:
     def manager(self) -> SnapshotManager:
         """The manager that holds the snapshot, inside the block."""
         if self._manager is None:
-            raise SnapshotError("the snapshot is there inside of its block only")
+            raise SnapshotError("the snapshot exists only inside its with block")
         return self._manager
 
     @property
     def manifest(self) -> SnapshotManifest:
         """The snapshot."""
         if self._manifest is None:
-            raise SnapshotError("the snapshot is there inside of its block only")
+            raise SnapshotError("the snapshot exists only inside its with block")
         return self._manifest
 
     @property
@@ -94,7 +94,7 @@ class Snapshot:
 
         for path in self._paths:
             if not os.path.lexists(path):
-                raise FileNotFoundError(errno.ENOENT, "there is nothing to take a snapshot of", path)
+                raise FileNotFoundError(errno.ENOENT, "no such file or directory to snapshot", path)
         self._dir = self._given or tempfile.mkdtemp(prefix="nono-snapshot-", dir=self._outside())
         try:
             max_entries, max_bytes = self._limits

@@ -186,7 +186,7 @@ class CheckpointManager:
         *,
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
-    ) -> _nono_py.CheckpointDiff:
+    ) -> _nono_py.HistoryChanges:
         """The changes since a checkpoint."""
         return await run_in_thread(
             lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
@@ -194,21 +194,21 @@ class CheckpointManager:
 
     async def plan(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _nono_py.CheckpointPlan:
+    ) -> _nono_py.RestoreResult:
         """The plan of ``restore`` with the same arguments."""
         return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
 
     async def restore(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _nono_py.RestoreOutcome:
-        """Restore a checkpoint, as ``nono_py.CheckpointManager.restore`` does; see ``plan`` for a dry run."""
-        if choice.get("dry_run"):
-            raise ValueError("a dry run is plan()")
+    ) -> _nono_py.RestoreResult:
+        """Restore a checkpoint, with the arguments of ``nono_py.CheckpointManager.restore``."""
         return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
 
-    async def undo(self, dir: StrPath, *, progress: Progress | None = None) -> _nono_py.RestoreOutcome:
+    async def undo(
+        self, dir: StrPath, dry_run: bool = False, *, progress: Progress | None = None
+    ) -> _nono_py.RestoreResult:
         """Undo the last restore of the project."""
-        return await run_in_thread(lambda cancel: self.manager.undo(dir, progress=progress, cancel=cancel))
+        return await run_in_thread(lambda cancel: self.manager.undo(dir, dry_run, progress=progress, cancel=cancel))
 
     async def status(self) -> _nono_py.CheckpointStatus:
         """Status of all projects, with the disk usage of their checkpoints."""
@@ -239,16 +239,14 @@ class AgentTurns:
         """The turns of a project, newest first."""
         return await run_in_thread(lambda _: self._turns.list_turns(dir))
 
-    async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.CheckpointPlan:
+    async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreResult:
         """The plan of ``undo`` with the same arguments."""
         return await run_in_thread(
             lambda cancel: self._turns.undo(dir, turn, dry_run=True, **choice, cancel=cancel)
         )
 
-    async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreOutcome:
-        """Undo one turn, with the arguments of ``nono_py.AgentTurns.undo``; see ``plan`` for a dry run."""
-        if choice.get("dry_run"):
-            raise ValueError("a dry run is plan()")
+    async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreResult:
+        """Undo one turn, with the arguments of ``nono_py.AgentTurns.undo``."""
         return await run_in_thread(lambda cancel: self._turns.undo(dir, turn, **choice, cancel=cancel))
 
 

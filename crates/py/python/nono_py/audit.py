@@ -23,6 +23,17 @@ except ImportError as _error:
         "nono_py.audit needs pydantic 2: pip install 'nono-py[audit]'", name="pydantic"
     ) from _error
 
+from ._audit import (
+    AUDIT_EVENTS_FILENAME,
+    AUDIT_LEDGER_FILENAME,
+    CHAIN_DOMAIN_ALPHA,
+    EVENT_DOMAIN_ALPHA,
+    HASH_ALGORITHM_ALPHA,
+    LEDGER_CHAIN_DOMAIN_ALPHA,
+    MERKLE_DOMAIN_ALPHA,
+    MERKLE_SCHEME_ALPHA,
+    SESSION_DIGEST_DOMAIN_ALPHA,
+)
 from ._audit.builders import (
     approval_denied,
     approval_granted,
@@ -49,18 +60,6 @@ from ._audit.events import (
     UrlOpenEvent,
     UrlOpenRequestPayload,
 )
-from ._audit.hashing import (
-    AUDIT_EVENTS_FILENAME,
-    AUDIT_LEDGER_FILENAME,
-    CHAIN_DOMAIN_ALPHA,
-    EVENT_DOMAIN_ALPHA,
-    HASH_ALGORITHM_ALPHA,
-    LEDGER_CHAIN_DOMAIN_ALPHA,
-    MERKLE_DOMAIN_ALPHA,
-    MERKLE_SCHEME_ALPHA,
-    SESSION_DIGEST_DOMAIN_ALPHA,
-    VerificationError,
-)
 from ._audit.ledger import (
     LedgerRecordDict,
     LedgerVerificationResultDict,
@@ -78,6 +77,7 @@ from ._audit.proof import (
     verify_inclusion_proof,
 )
 from ._audit.recorder import AlphaRecorder
+from ._nono_py import VerificationError
 
 del _events
 

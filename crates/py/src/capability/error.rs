@@ -42,12 +42,8 @@ pub(super) fn state_error(error: &StateError) -> PyErr {
 /// Exception for a set that contradicts itself: of a policy's errors, only a grant inside a denied path is possible
 /// here.
 pub(crate) fn policy_error(error: &PolicyError) -> PyErr {
-    let raise = Raise::new("contradiction", error);
-    match error {
-        PolicyError::GrantDenied { path, .. } => raise.about(path),
-        _ => raise,
-    }
-    .as_a::<crate::error::PolicyError>()
+    let path = if let PolicyError::GrantDenied { path, .. } = error { Some(path) } else { None };
+    Raise::new("contradiction", error).maybe_about(path).as_a::<crate::error::PolicyError>()
 }
 
 pub(super) fn apply_error(error: &ApplyError) -> PyErr {
@@ -81,10 +77,5 @@ fn refusal_error(refusal: &Refusal) -> PyErr {
         }
         other => other.to_string(),
     };
-    let raise = Raise::new(kind, message);
-    match path {
-        Some(path) => raise.about(path),
-        None => raise,
-    }
-    .as_a::<SandboxError>()
+    Raise::new(kind, message).maybe_about(path).as_a::<SandboxError>()
 }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::access::AccessMode;
-use crate::paths;
+use crate::{paths, plain};
 
 /// Source of a grant: the user, a group of a policy, or nono itself.
 #[pyclass(frozen, module = "nono_py")]
@@ -104,13 +104,7 @@ impl FsCapability {
     }
 
     /// The grant as a plain dict: `original`, `resolved`, `access`, `is_file`, `source`.
-    pub(super) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("original", self.original(py))?;
-        dict.set_item("resolved", self.resolved(py))?;
-        dict.set_item("access", self.0.access.to_string())?;
-        dict.set_item("is_file", self.0.is_file)?;
-        dict.set_item("source", self.0.source.to_string())?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "original resolved access is_file source")
     }
 }

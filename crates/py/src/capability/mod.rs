@@ -1,25 +1,14 @@
 //! Capabilities: grants, queries, their JSON, and confining this process.
 
-mod access;
+pub(crate) mod access;
 mod error;
-mod grant;
-mod query;
-mod set;
-mod state;
-mod support;
+pub(crate) mod grant;
+pub(crate) mod query;
+pub(crate) mod set;
+pub(crate) mod state;
+pub(crate) mod support;
 
-use pyo3::prelude::*;
-
+pub(crate) use access::AccessMode;
 pub(crate) use error::capability_error;
+pub(crate) use grant::CapabilitySource;
 pub(crate) use set::CapabilitySet;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<access::AccessMode>()?;
-    module.add_class::<grant::CapabilitySource>()?;
-    module.add_class::<grant::FsCapability>()?;
-    module.add_class::<set::CapabilitySet>()?;
-    module.add_class::<query::QueryContext>()?;
-    module.add_class::<state::SandboxState>()?;
-    module.add_class::<support::SupportInfo>()?;
-    support::register(module)
-}

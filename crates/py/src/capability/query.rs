@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use super::access::AccessMode;
 use super::error::policy_error;
 use super::set::CapabilitySet;
-use crate::error::Raise;
+use crate::error::{Raise, Raised};
 use crate::paths::{self, PathArg};
 
 /// Queries of a set of capabilities, answered as the kernel would. Later changes of the set are not seen.
@@ -24,7 +24,7 @@ pub(crate) struct QueryContext {
 impl QueryContext {
     #[new]
     fn new(caps: &CapabilitySet) -> PyResult<QueryContext> {
-        let query = SetQuery::new(&caps.to_exec().0).map_err(|error| policy_error(&error))?;
+        let query = SetQuery::new(&caps.to_exec().0).raised(policy_error)?;
         Ok(QueryContext { query })
     }
 

@@ -10,8 +10,9 @@ use pyo3::types::{PyDict, PyList, PyString};
 use super::access::AccessMode;
 use super::error::capability_error;
 use super::grant::FsCapability;
-use crate::error::Raise;
-use crate::paths::{self, PathArg};
+use crate::error::{Raise, Raised};
+use crate::paths::{self, PathArg, texts};
+use crate::plain;
 use crate::proxy::ProxyHandle;
 
 /// Capabilities of a process: granted paths, and the network.
@@ -89,7 +90,7 @@ impl CapabilitySet {
     /// Raises FileNotFoundError where nothing is, ValueError for a file, OSError where it cannot be looked up.
     fn allow_path(&self, py: Python<'_>, path: PathArg, mode: AccessMode) -> PyResult<()> {
         let added = py.detach(|| self.inner().set.allow_path(&path.0, mode.into()));
-        added.map_err(|error| capability_error(&error))
+        added.raised(capability_error)
     }
 
     /// Grant one file. Anything that is not a directory counts: devices, sockets, pipes.
@@ -97,19 +98,19 @@ impl CapabilitySet {
     /// Raises FileNotFoundError where nothing is, ValueError for a directory, OSError where it cannot be looked up.
     fn allow_file(&self, py: Python<'_>, path: PathArg, mode: AccessMode) -> PyResult<()> {
         let added = py.detach(|| self.inner().set.allow_file(&path.0, mode.into()));
-        added.map_err(|error| capability_error(&error))
+        added.raised(capability_error)
     }
 
     /// Let a unix socket be connected to. Needs a mount namespace, so sandboxed_exec() can and apply() cannot.
     fn allow_unix_socket(&self, py: Python<'_>, path: PathArg) -> PyResult<()> {
         let added = py.detach(|| self.inner().set.allow_unix_socket(&path.0));
-        added.map_err(|error| capability_error(&error))
+        added.raised(capability_error)
     }
 
     /// Close a path inside a granted directory. Needs a mount namespace, so sandboxed_exec() can and apply() cannot.
     fn deny_path(&self, py: Python<'_>, path: PathArg) -> PyResult<()> {
         let added = py.detach(|| self.inner().set.deny(&path.0));
-        added.map_err(|error| capability_error(&error))
+        added.raised(capability_error)
     }
 
     /// Close the network: TCP, UDP and everything else that leaves.
@@ -171,16 +172,14 @@ impl CapabilitySet {
     /// The set as a plain dict: `fs`, `network`, `network_blocked`, `denied`, `unix_sockets`, `platform_rules`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner().clone();
-        let grants = |grants: &[nono::FsCapability]| -> PyResult<Bound<'py, PyList>> {
-            let dicts = grants.iter().map(|grant| FsCapability(grant.clone()).to_dict(py));
-            PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+        let grants = |grants: &[nono::FsCapability]| {
+            plain::simple(&PyList::new(py, grants.iter().cloned().map(FsCapability))?.into_any())
         };
         let dict = PyDict::new(py);
         dict.set_item("fs", grants(inner.set.fs_capabilities())?)?;
         dict.set_item("network", inner.network())?;
         dict.set_item("network_blocked", inner.set.is_network_blocked())?;
-        let denied: Vec<_> = inner.set.denied_paths().map(|path| paths::to_python(py, path)).collect();
-        dict.set_item("denied", denied)?;
+        dict.set_item("denied", texts(inner.set.denied_paths()))?;
         dict.set_item("unix_sockets", grants(inner.set.unix_sockets())?)?;
         dict.set_item("platform_rules", inner.set.platform_rules())?;
         Ok(dict)

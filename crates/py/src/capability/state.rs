@@ -5,6 +5,7 @@ use pyo3::types::{PyDict, PyList};
 
 use super::error::state_error;
 use super::set::CapabilitySet;
+use crate::error::Raised;
 use crate::paths;
 
 /// A set of capabilities as JSON, to be stored or passed to another process.
@@ -25,12 +26,12 @@ impl SandboxState {
     /// Raises ValueError for anything else. Access words are checked by to_caps().
     #[staticmethod]
     fn from_json(json: &str) -> PyResult<SandboxState> {
-        nono::SandboxState::from_json(json).map(SandboxState).map_err(|error| state_error(&error))
+        nono::SandboxState::from_json(json).map(SandboxState).raised(state_error)
     }
 
     /// The state as JSON, two spaces deep. `source` of a grant is left out where it is the user.
     fn to_json(&self) -> PyResult<String> {
-        self.0.to_json().map_err(|error| state_error(&error))
+        self.0.to_json().raised(state_error)
     }
 
     /// Rebuild the set, sources included.
@@ -39,7 +40,7 @@ impl SandboxState {
     /// where that is gone, ValueError where it has become a file, a directory or a link to elsewhere. What deny_path()
     /// closed stays closed. A proxy as the only way out comes back as a blocked network.
     fn to_caps(&self, py: Python<'_>) -> PyResult<CapabilitySet> {
-        let caps = py.detach(|| self.0.to_caps()).map_err(|error| state_error(&error))?;
+        let caps = py.detach(|| self.0.to_caps()).raised(state_error)?;
         Ok(caps.into())
     }
 

@@ -6,7 +6,9 @@ use pyo3::types::PyDict;
 
 use super::error::apply_error;
 use super::set::CapabilitySet;
+use crate::error::Raised;
 use crate::panic_guard::guard;
+use crate::plain;
 
 /// Support of this machine for the sandbox.
 #[pyclass(frozen, module = "nono_py")]
@@ -26,12 +28,8 @@ pub(crate) struct SupportInfo {
 #[pymethods]
 impl SupportInfo {
     /// The values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("is_supported", self.is_supported)?;
-        dict.set_item("platform", self.platform)?;
-        dict.set_item("details", &self.details)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "is_supported platform details")
     }
 
     fn __repr__(&self) -> String {
@@ -41,13 +39,13 @@ impl SupportInfo {
 
 /// Whether this machine can enforce anything.
 #[pyfunction]
-fn is_supported() -> bool {
+pub(crate) fn is_supported() -> bool {
     Sandbox::is_supported()
 }
 
 /// The support of this machine, found by trying it.
 #[pyfunction]
-fn support_info(py: Python<'_>) -> SupportInfo {
+pub(crate) fn support_info(py: Python<'_>) -> SupportInfo {
     let support = py.detach(Sandbox::support);
     SupportInfo {
         is_supported: support.is_supported(),
@@ -66,14 +64,8 @@ fn support_info(py: Python<'_>) -> SupportInfo {
 /// with proxy_only() tell the proxy from others on the same port: connecting to that port is allowed at any address,
 /// and the proxy has to live in another process, or it is confined, too. Files that are open stay open.
 #[pyfunction]
-fn apply(caps: &CapabilitySet) -> PyResult<()> {
+pub(crate) fn apply(caps: &CapabilitySet) -> PyResult<()> {
     let (set, _proxy) = caps.to_exec();
     // In this very thread: a helper thread would be one too many.
-    guard(|| Sandbox::apply(&set).map_err(|error| apply_error(&error)))
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(is_supported, module)?)?;
-    module.add_function(wrap_pyfunction!(support_info, module)?)?;
-    module.add_function(wrap_pyfunction!(apply, module)?)
+    guard(|| Sandbox::apply(&set).raised(apply_error))
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nono::checkpoints::{CheckpointTarget, Conflicts, Origin};
+use nono::checkpoints::{CheckpointTarget, Origin};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
@@ -103,16 +103,6 @@ pub(super) fn target(which: Option<Which>, turn: Option<String>) -> PyResult<Che
         (None, Some(turn)) => Ok(CheckpointTarget::Turn(turn)),
         (Some(_), Some(_)) => Err(PyValueError::new_err("give a checkpoint or a turn, not both")),
         (None, None) => Err(PyValueError::new_err("give a checkpoint: its number, id or name, or turn=…")),
-    }
-}
-
-pub(super) fn conflicts(merge: bool, markers: bool, force: bool) -> PyResult<Conflicts> {
-    match (merge, markers, force) {
-        (true, _, true) => Err(PyValueError::new_err("give merge or force, not both")),
-        (false, true, _) => Err(PyValueError::new_err("conflict_markers needs merge=True")),
-        (false, false, true) => Ok(Conflicts::Force),
-        (true, markers, false) => Ok(Conflicts::Merge { markers }),
-        (false, false, false) => Ok(Conflicts::Keep),
     }
 }
 

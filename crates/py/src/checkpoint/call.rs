@@ -14,7 +14,7 @@ use crate::error::{CheckpointError, Raise};
 /// A call of an agent's tool: a checkpoint before, and the state after it recorded. Restores nothing by itself.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointCall {
+pub(crate) struct CheckpointCall {
     manager: Py<CheckpointManager>,
     taking: Taking,
     /// Whether the call fails without a checkpoint.
@@ -90,8 +90,4 @@ impl CheckpointCall {
     fn __repr__(&self) -> String {
         format!("CheckpointCall(reason={})", text(&self.taking.reason))
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<CheckpointCall>()
 }

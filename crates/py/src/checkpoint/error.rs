@@ -1,5 +1,6 @@
 //! Errors of checkpoints, as exceptions.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use nono::snapshot::{CaptureError, SnapshotError};
 use nono::state_dir::StateDirError;
 use pyo3::prelude::*;
 
-use crate::error::{Cancelled, CheckpointError, Raise};
+use crate::error::{CheckpointError, Raise, cancelled};
 
 pub(super) fn raise(kind: &'static str, message: impl ToString) -> PyErr {
     Raise::new(kind, message).as_a::<CheckpointError>()
@@ -20,6 +21,10 @@ pub(super) fn raise(kind: &'static str, message: impl ToString) -> PyErr {
 
 fn about(kind: &'static str, message: impl ToString, path: &Path) -> PyErr {
     Raise::new(kind, message).about(path).as_a::<CheckpointError>()
+}
+
+fn with_hint(error: &impl Display, hint: Option<impl Display>) -> String {
+    hint.map_or_else(|| error.to_string(), |hint| format!("{error} ({hint})"))
 }
 
 /// Error of the system, as Python's own exception where there is one.
@@ -45,7 +50,9 @@ pub(crate) fn failed(error: &Failed) -> PyErr {
         Failed::OtherProject { project, .. } => about("other_project", error, project),
         Failed::NoTurn { project, .. } => about("no_such_turn", error, project),
         Failed::TurnGone { project, .. } => about("turn_gone", error, project),
-        Failed::Outside { path, .. } => Raise::new("outside", error).about(path).value_error(),
+        Failed::Outside { path, .. } | Failed::IsProject { project: path } => {
+            Raise::new("outside", error).about(path).value_error()
+        }
         Failed::PartOfRepository { path, .. } => {
             Raise::new("part_of_repository", error).about(path).value_error()
         }
@@ -62,9 +69,7 @@ pub(crate) fn failed(error: &Failed) -> PyErr {
 fn engine(error: &SnapshotError) -> PyErr {
     match error {
         SnapshotError::Root { path, source } => system(error, path, source),
-        SnapshotError::Capture(CaptureError::Cancelled) => {
-            Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
-        }
+        SnapshotError::Capture(CaptureError::Cancelled) => cancelled(),
         SnapshotError::Capture(CaptureError::NoRoom { .. }) => raise("no_room", error),
         SnapshotError::Capture(CaptureError::Store(StoreError::OverBudget { dir, .. }))
         | SnapshotError::Store(StoreError::OverBudget { dir, .. }) => about("no_room", error, dir),
@@ -79,7 +84,7 @@ fn engine(error: &SnapshotError) -> PyErr {
 
 pub(super) fn path(error: &PathError) -> PyErr {
     match error {
-        PathError::NoSuchPath { path, .. } => Raise::not_found(path, error),
+        PathError::NoSuchPath { path } => Raise::not_found(path, error),
         PathError::Pattern { .. } => Raise::new("pattern", error).value_error(),
         PathError::Checkpoint(error) => failed(error),
         PathError::Other(error) => rollback(error),
@@ -104,10 +109,7 @@ pub(super) fn settings(error: &SettingsError) -> PyErr {
 }
 
 pub(super) fn state_dir(error: &StateDirError) -> PyErr {
-    let words = match error.hint() {
-        Some(hint) => format!("{error} ({hint})"),
-        None => error.to_string(),
-    };
+    let words = with_hint(error, error.hint());
     match error {
         StateDirError::Untrusted { path, .. } => about("untrusted_state_dir", words, path),
         StateDirError::Unusable { path, source } => system(words, path, source),
@@ -122,10 +124,7 @@ pub(super) fn import(error: &ImportError) -> PyErr {
 }
 
 pub(super) fn install(error: &InstallError) -> PyErr {
-    let words = match error.hint() {
-        Some(hint) => format!("{error} ({hint})"),
-        None => error.to_string(),
-    };
+    let words = with_hint(error, error.hint());
     match error {
         InstallError::Malformed { path, .. }
         | InstallError::Yaml { path, .. }

@@ -10,17 +10,16 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use super::args::absolute;
-use super::json::to_python;
-use super::values::{PathText, places};
 use super::{error, host, text};
 use crate::blocking::{TaskWatch, long};
-use crate::error::Raise;
-use crate::paths::PathArg;
+use crate::error::{Raise, Raised};
+use crate::paths::{PathArg, PathText, texts};
+use crate::plain;
 
 /// Whether one agent has nono's hooks, and whether they work.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct HookStatus {
+pub(crate) struct HookStatus {
     /// The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes".
     #[pyo3(get)]
     agent: &'static str,
@@ -64,7 +63,7 @@ impl From<AgentStatus> for HookStatus {
 impl HookStatus {
     /// The data of `nono hooks status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -75,7 +74,7 @@ impl HookStatus {
 /// Changes that installed or removed hooks, or with `dry_run` would.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct HookChanges {
+pub(crate) struct HookChanges {
     /// The agent.
     #[pyo3(get)]
     agent: &'static str,
@@ -104,7 +103,7 @@ impl HookChanges {
             changes: plan.changes.iter().map(change).collect(),
             notes: plan.notes.clone(),
             applied: applied.is_some(),
-            backups: applied.map(|applied| places(&applied.backups)).unwrap_or_default(),
+            backups: applied.map(|applied| texts(&applied.backups)).unwrap_or_default(),
         })
     }
 }
@@ -113,7 +112,7 @@ impl HookChanges {
 impl HookChanges {
     /// The data of `nono hooks install --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -169,7 +168,7 @@ impl Wish {
     ) -> PyResult<HookChanges> {
         let request = self.request(known(agent)?);
         let done = plan(&request).and_then(|plan| HookChanges::new(&plan, dry_run));
-        done.map_err(|error| error::install(&error))
+        done.raised(error::install)
     }
 }
 
@@ -181,7 +180,7 @@ fn known(agent: &str) -> PyResult<Agent> {
 /// folder instead of the person's own.
 #[pyfunction]
 #[pyo3(signature = (agent=None, *, project=None, binary=None, state_dir=None, home=None))]
-fn hooks_status(
+pub(crate) fn hooks_status(
     py: Python<'_>,
     agent: Option<String>,
     project: Option<PathArg>,
@@ -200,7 +199,7 @@ fn hooks_status(
             match install::status(&wish.request(one)) {
                 // Of all agents, those that cannot have hooks there are left out.
                 Err(error) if agent.is_none() && error.is_no_place() => {}
-                status => all.push(status.map_err(|error| error::install(&error))?.into()),
+                status => all.push(status.raised(error::install)?.into()),
             }
         }
         Ok(all)
@@ -212,7 +211,7 @@ fn hooks_status(
 /// agent's files stays as it is. `binary` is the program `nono`, by default the one on the PATH.
 #[pyfunction]
 #[pyo3(signature = (agent, *, project=None, binary=None, dry_run=false, state_dir=None, home=None))]
-fn hooks_install(
+pub(crate) fn hooks_install(
     py: Python<'_>,
     agent: &str,
     project: Option<PathArg>,
@@ -228,7 +227,7 @@ fn hooks_install(
 /// Remove the hooks: the files become what they were.
 #[pyfunction]
 #[pyo3(signature = (agent, *, project=None, binary=None, dry_run=false, state_dir=None, home=None))]
-fn hooks_remove(
+pub(crate) fn hooks_remove(
     py: Python<'_>,
     agent: &str,
     project: Option<PathArg>,
@@ -245,7 +244,7 @@ fn hooks_remove(
 /// to change nothing. Nothing is run.
 #[pyfunction]
 #[pyo3(signature = (command, *, cwd=None, home=None, tool="terminal"))]
-fn risk_of(
+pub(crate) fn risk_of(
     py: Python<'_>,
     command: &str,
     cwd: Option<PathArg>,
@@ -258,15 +257,6 @@ fn risk_of(
     let judged = long(py, &TaskWatch::default(), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
     Ok(match judged {
         Judgement::Harmless => None,
-        Judgement::Destructive { targets, reason } => Some((places(&targets), reason)),
+        Judgement::Destructive { targets, reason } => Some((texts(&targets), reason)),
     })
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<HookStatus>()?;
-    module.add_class::<HookChanges>()?;
-    module.add_function(wrap_pyfunction!(hooks_status, module)?)?;
-    module.add_function(wrap_pyfunction!(hooks_install, module)?)?;
-    module.add_function(wrap_pyfunction!(hooks_remove, module)?)?;
-    module.add_function(wrap_pyfunction!(risk_of, module)?)
 }

@@ -9,7 +9,7 @@ use nono::hooks::install::{self, Places};
 use pyo3::prelude::*;
 
 use super::{args, error};
-use crate::error::Raise;
+use crate::error::{Raise, Raised};
 use crate::paths::PathArg;
 
 /// Host for checkpoints. Inside a sandbox the supervisor keeps them, and this fails.
@@ -29,7 +29,8 @@ pub(super) fn host(state_dir: Option<PathArg>, home: Option<PathArg>) -> PyResul
 
 /// The home folder.
 pub(super) fn home(home: Option<PathArg>) -> PyResult<PathBuf> {
-    let none = || error::raise("no_home", "HOME is not set: give the home folder, home=…");
+    let none =
+        || error::raise("no_home", "HOME is not set to an absolute path: give the home folder, home=…");
     home.map_or_else(|| absolute("HOME").ok_or_else(none), args::absolute)
 }
 
@@ -64,16 +65,16 @@ pub(super) fn config(
         ensure(host)?;
     }
     let file = settings::load(&host.state_dir.join("config.toml"));
-    let file = file.map_err(|error| error::settings(&error))?;
+    let file = file.raised(error::settings)?;
     settings::with(file, &given).map_err(|what| {
-        let what = what.replace("`checkpoints.", "`");
+        let what = what.to_string().replace("`checkpoints.", "`");
         Raise::new("settings", what).value_error()
     })
 }
 
 /// Creates nono's own folder if it is missing, and checks that it can be trusted.
 pub(super) fn ensure(host: &Host) -> PyResult<()> {
-    nono::state_dir::ensure(&host.state_dir).map_err(|error| error::state_dir(&error))
+    nono::state_dir::ensure(&host.state_dir).raised(error::state_dir)
 }
 
 /// A variable that has to be an absolute path to count.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nono::checkpoints::{CheckpointManager as Library, Usage, import};
+use nono::checkpoints::{CheckpointManager as Library, Usage, import, recording};
 use nono::rollback::Catalogue;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,18 +10,21 @@ use pyo3::types::PyList;
 
 use super::args::{self, Chosen, Globs, Paths, Which, Who, absolute};
 use super::call::CheckpointCall;
-use super::changes::CheckpointDiff;
+use super::notes::CheckpointNote;
 use super::reports::{
     CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport, PruneReport, archives,
 };
-use super::restores::{CheckpointNote, CheckpointPlan, CompletedRestore};
 use super::shared_manager::{CheckpointManager, SharedManager};
-use super::values::{Checkpoint, CheckpointResult, PathText};
-use super::work::{self, Taking, Wanted, told};
-use super::{error, host, json, text};
+use super::values::{Checkpoint, CheckpointResult};
+use super::work::{self, Taking, Wanted, author, told};
+use super::{error, host, text};
 use crate::blocking::{Cancel, TaskWatch};
+use crate::error::Raised;
+use crate::history::changes::HistoryChanges;
+use crate::history::{conflicts, restore::RestoreResult};
 use crate::list_args::many;
-use crate::paths::{self, PathArg};
+use crate::paths::{self, PathArg, PathText};
+use crate::plain;
 
 type Callback = Option<Py<PyAny>>;
 
@@ -66,7 +69,8 @@ impl CheckpointManager {
             ("min_interval_hours", min_interval_hours),
         ];
         let config = host::config(&host, &switches, &numbers)?;
-        let mut library = Library::new(host.clone(), config.clone());
+        let library = Library::new(host.clone(), config.clone());
+        let mut library = recording(library, author(&host.home, "recover"));
         let who = Who { agent, session };
         library.set_who(&who.origin(None, None, None));
         Ok(CheckpointManager { kept: SharedManager::new(library), who, host, config })
@@ -87,7 +91,7 @@ impl CheckpointManager {
     /// The settings as they are in force, by their names in `config.toml`.
     #[getter]
     fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &serde_json::json!(self.config))
+        plain::plain(py, &serde_json::json!(self.config))
     }
 
     /// Begin a new turn: the agent's work between two prompts of the user, with at most one checkpoint of each project.
@@ -220,9 +224,9 @@ impl CheckpointManager {
     }
 
     /// Take the interrupted restores that this manager completed. Each is returned once.
-    fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<CompletedRestore>> {
+    fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<RestoreResult>> {
         let all = self.quick(py, |library| Ok(library.take_completed()))?;
-        Ok(all.into_iter().map(CompletedRestore::from).collect())
+        Ok(all.into_iter().map(RestoreResult::from).collect())
     }
 
     /// The checkpoints of the project that `dir` belongs to, newest first, each with what the step after it changed.
@@ -283,15 +287,15 @@ impl CheckpointManager {
         glob: Option<Globs>,
         progress: Callback,
         cancel: Option<Cancel>,
-    ) -> PyResult<CheckpointDiff> {
+    ) -> PyResult<HistoryChanges> {
         let (dir, Which(target), chosen) = (absolute(dir)?, checkpoint, Chosen::new(path, glob));
         let watch = TaskWatch::new(py, progress, cancel)?;
         self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
     }
 
     /// The plan of `restore` with the same arguments.
-    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
-        force=false, *, conflict_markers=false, progress=None, cancel=None))]
+    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, *, conflicts="keep",
+        progress=None, cancel=None))]
     fn plan(
         &self,
         py: Python<'_>,
@@ -301,70 +305,54 @@ impl CheckpointManager {
         glob: Option<Globs>,
         turn: Option<String>,
         with_git: bool,
-        merge: bool,
-        force: bool,
-        conflict_markers: bool,
+        conflicts: &str,
         progress: Callback,
         cancel: Option<Cancel>,
-    ) -> PyResult<CheckpointPlan> {
-        let conflicts = args::conflicts(merge, conflict_markers, force)?;
-        let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
-        let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
-        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| wanted.plan(library))
+    ) -> PyResult<RestoreResult> {
+        self.restore(py, dir, checkpoint, paths, glob, turn, with_git, true, conflicts, progress, cancel)
     }
 
     /// Restore a checkpoint: all of it, or these paths and patterns below `dir`. The present state is captured first,
-    /// and `undo` goes back to it. Changes by others after the agent's last write are kept, unless `merge` or `force`;
-    /// an existing `.git` is left alone, unless `with_git`. With `dry_run`, returns only the plan.
+    /// and `undo` goes back to it. Changes by others after the agent's last write are kept, unless `conflicts` says
+    /// otherwise: "merge" merges text files ("merge_with_markers" also those that conflict), "force" overwrites them. An
+    /// existing `.git` is left alone, unless `with_git`. With `dry_run`, returns only the plan.
     ///
     /// One that is cancelled halfway is completed by the next call on the project.
-    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, merge=false,
-        force=false, dry_run=false, *, conflict_markers=false, progress=None, cancel=None))]
-    fn restore<'py>(
-        slf: &Bound<'py, Self>,
+    #[pyo3(signature = (dir, checkpoint=None, paths=None, glob=None, turn=None, with_git=false, dry_run=false, *,
+        conflicts="keep", progress=None, cancel=None))]
+    fn restore(
+        &self,
+        py: Python<'_>,
         dir: PathArg,
         checkpoint: Option<Which>,
         paths: Option<Paths>,
         glob: Option<Globs>,
         turn: Option<String>,
         with_git: bool,
-        merge: bool,
-        force: bool,
         dry_run: bool,
-        conflict_markers: bool,
+        conflicts: &str,
         progress: Callback,
         cancel: Option<Cancel>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let conflicts = args::conflicts(merge, conflict_markers, force)?;
+    ) -> PyResult<RestoreResult> {
+        let conflicts = self::conflicts(conflicts)?;
         let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
         let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
-        let (manager, watch) = (slf.get(), TaskWatch::new(py, progress, cancel)?);
-        if dry_run {
-            let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
-            return Ok(Bound::new(py, plan)?.into_any());
-        }
-        let done = manager.run(py, &watch, |library, _| wanted.restore(library))?;
-        Ok(Bound::new(py, done)?.into_any())
+        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| wanted.restore(library, dry_run))
     }
 
     /// Undo the last restore of the project. Later changes by others are kept.
     #[pyo3(signature = (dir, dry_run=false, *, progress=None, cancel=None))]
-    fn undo<'py>(
-        slf: &Bound<'py, Self>,
+    fn undo(
+        &self,
+        py: Python<'_>,
         dir: PathArg,
         dry_run: bool,
         progress: Callback,
         cancel: Option<Cancel>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, dir) = (slf.py(), absolute(dir)?);
-        let (manager, watch) = (slf.get(), TaskWatch::new(py, progress, cancel)?);
-        if dry_run {
-            let plan = manager.run(py, &watch, |library, _| told(library.plan_undo(&dir)))?;
-            return Ok(Bound::new(py, CheckpointPlan::from(plan))?.into_any());
-        }
-        let done = manager.run(py, &watch, |library, _| work::undo(library, &dir))?;
-        Ok(Bound::new(py, done)?.into_any())
+    ) -> PyResult<RestoreResult> {
+        let dir = absolute(dir)?;
+        let watch = TaskWatch::new(py, progress, cancel)?;
+        self.run(py, &watch, |library, _| work::undo(library, &dir, dry_run))
     }
 
     /// Name a checkpoint, which also protects it from pruning; an empty name removes the name.
@@ -454,10 +442,10 @@ impl CheckpointManager {
             let catalogue = Catalogue::new(&library.host().state_dir);
             if dry_run {
                 let holding = nono::checkpoints::holding(library, &catalogue, &path);
-                return holding.map(ForgetReport::planned).map_err(|error| error::path(&error));
+                return holding.map(ForgetReport::planned).raised(error::path);
             }
             let forgotten = nono::checkpoints::forget(library, &catalogue, &path);
-            forgotten.map(ForgetReport::done).map_err(|error| error::path(&error))
+            forgotten.map(ForgetReport::done).raised(error::path)
         })
     }
 
@@ -486,15 +474,11 @@ impl CheckpointManager {
         let dir = absolute(dir)?;
         self.quick(py, |library| {
             host::ensure(library.host())?;
-            import::import(&dir, library).map(ImportReport::from).map_err(|error| error::import(&error))
+            import::import(&dir, library).map(ImportReport::from).raised(error::import)
         })
     }
 
     fn __repr__(&self) -> String {
         format!("CheckpointManager(state_dir={})", text(&self.host.state_dir.to_string_lossy()))
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<CheckpointManager>()
 }

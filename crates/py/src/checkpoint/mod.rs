@@ -4,35 +4,21 @@
 //! waits the same way, and can be cancelled while it does.
 
 mod args;
-mod call;
-mod changes;
+pub(crate) mod call;
 mod error;
-mod hooks;
+pub(crate) mod hooks;
 mod host;
-mod json;
 mod manager;
-mod reports;
-mod restores;
-mod shared_manager;
-mod turns;
-mod values;
+pub(crate) mod notes;
+pub(crate) mod reports;
+pub(crate) mod shared_manager;
+pub(crate) mod turns;
+pub(crate) mod values;
 mod work;
 
 pub(crate) use error::failed;
-use pyo3::prelude::*;
 
 /// A text in a `repr`.
-fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     format!("'{}'", text.escape_debug())
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    values::register(module)?;
-    changes::register(module)?;
-    restores::register(module)?;
-    reports::register(module)?;
-    call::register(module)?;
-    turns::register(module)?;
-    hooks::register(module)?;
-    manager::register(module)
 }

@@ -8,17 +8,18 @@ use nono::checkpoints::{
     Unprotected, json as shapes,
 };
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use pyo3::types::PyDict;
+use serde_json::Value;
 
-use super::json::to_python;
 use super::text;
-use super::values::{Checkpoint, PathText, places};
-use crate::render;
+use super::values::Checkpoint;
+use crate::paths::{PathText, texts};
+use crate::{plain, render};
 
 /// One project that has checkpoints.
 #[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Clone, Debug)]
-pub(super) struct CheckpointProject {
+pub(crate) struct CheckpointProject {
     /// The name of its folder below `projects/` in nono's state.
     hash: String,
     /// The project's folder.
@@ -49,16 +50,8 @@ impl From<ProjectStatus> for CheckpointProject {
 #[pymethods]
 impl CheckpointProject {
     /// The data of `nono checkpoints status --json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = json!({
-            "hash": self.hash,
-            "workdir": nono::json::path(&self.workdir.0),
-            "checkpoints": self.checkpoints,
-            "last_touch": self.last_touch,
-            "state": self.state,
-            "unprotected": self.unprotected,
-        });
-        to_python(py, &value)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "hash workdir checkpoints last_touch state unprotected")
     }
 
     fn __repr__(&self) -> String {
@@ -70,7 +63,7 @@ impl CheckpointProject {
 /// Status of all projects, with the disk usage of their checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointStatus {
+pub(crate) struct CheckpointStatus {
     /// Whether `ensure_checkpoint` takes any.
     #[pyo3(get)]
     enabled: bool,
@@ -127,7 +120,7 @@ impl From<StatusReport> for CheckpointStatus {
 impl CheckpointStatus {
     /// The data of `nono checkpoints status --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -154,7 +147,7 @@ impl CheckpointStatus {
 /// Result of pruning, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct PruneReport {
+pub(crate) struct PruneReport {
     /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
@@ -189,7 +182,7 @@ impl PruneReport {
             shape: shapes::pruned(&pruned, dry_run),
             dry_run,
             removed: pruned.removed.into_iter().map(|(project, all)| (PathText(project), own(all))).collect(),
-            projects_removed: places(&pruned.projects_removed),
+            projects_removed: texts(&pruned.projects_removed),
             legacy: archives(&pruned.legacy),
             bytes_before: pruned.bytes_before,
             bytes_after: pruned.bytes_after,
@@ -207,7 +200,7 @@ pub(super) fn archives(all: &[Legacy]) -> Vec<(String, u64)> {
 impl PruneReport {
     /// The data of `nono checkpoints prune --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -221,7 +214,7 @@ impl PruneReport {
 /// Result of verifying checkpoints.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointVerification {
+pub(crate) struct CheckpointVerification {
     /// Whether everything is intact.
     #[pyo3(get)]
     good: bool,
@@ -250,11 +243,11 @@ impl From<ProjectVerified> for CheckpointVerification {
     fn from(found: ProjectVerified) -> CheckpointVerification {
         let shape = shapes::verified(&found);
         let lost = |one: nono::checkpoints::Lost| {
-            (PathText(one.project), Checkpoint::from(one.checkpoint), places(&one.paths))
+            (PathText(one.project), Checkpoint::from(one.checkpoint), texts(&one.paths))
         };
         CheckpointVerification {
             shape,
-            good: found.is_clean(),
+            good: found.is_good(),
             projects: found.projects,
             checkpoints: found.checkpoints,
             objects: found.objects,
@@ -269,7 +262,7 @@ impl From<ProjectVerified> for CheckpointVerification {
 impl CheckpointVerification {
     /// The data of `nono checkpoints verify --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -282,7 +275,7 @@ impl CheckpointVerification {
 /// Result of forgetting a path, or with `dry_run` its preview.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct ForgetReport {
+pub(crate) struct ForgetReport {
     /// Whether nothing was changed.
     #[pyo3(get)]
     dry_run: bool,
@@ -317,7 +310,7 @@ impl ForgetReport {
     pub(super) fn done(everywhere: PurgedEverywhere) -> ForgetReport {
         let shape = shapes::purged_everywhere(&everywhere);
         let PurgedEverywhere { checkpoints: purged, sessions, held: still } = everywhere;
-        let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (PathText(by), places(&paths));
+        let held = |(by, paths): (PathBuf, Vec<PathBuf>)| (PathText(by), texts(&paths));
         ForgetReport {
             shape,
             dry_run: false,
@@ -355,7 +348,7 @@ impl ForgetReport {
 impl ForgetReport {
     /// The data of `nono checkpoints forget --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
@@ -367,7 +360,7 @@ impl ForgetReport {
 /// Result of an import from another tool.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct ImportReport {
+pub(crate) struct ImportReport {
     /// Folders whose checkpoints were found, with how many are new.
     #[pyo3(get)]
     projects: Vec<(PathText, u64)>,
@@ -399,20 +392,11 @@ impl From<Imported> for ImportReport {
 impl ImportReport {
     /// The data of `nono checkpoints import --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
         let (new, known, skipped) = (self.checkpoints.len(), self.known, self.skipped.len());
         format!("ImportReport(checkpoints={new}, known={known}, skipped={skipped})")
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<CheckpointProject>()?;
-    module.add_class::<CheckpointStatus>()?;
-    module.add_class::<PruneReport>()?;
-    module.add_class::<CheckpointVerification>()?;
-    module.add_class::<ForgetReport>()?;
-    module.add_class::<ImportReport>()
 }

@@ -11,7 +11,7 @@ use super::args::Who;
 use super::values::CheckpointResult;
 use super::work::{self, Taking};
 use crate::blocking::{TaskProgress, TaskWatch, long};
-use crate::error::{Cancelled, Raise};
+use crate::error::cancelled;
 
 /// Interval at which a waiting thread checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ impl SharedManager {
             if live.is_cancelled() {
                 // The lock is released before waiting for the interpreter.
                 drop(place);
-                return Err(Raise::new("cancelled", "cancelled").as_a::<Cancelled>());
+                return Err(cancelled());
             }
             let waited = self.free.wait_timeout(place, LOOK);
             place = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -69,7 +69,7 @@ impl SharedManager {
 /// True by default. One manager may be used by several threads: they wait for each other.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointManager {
+pub(crate) struct CheckpointManager {
     pub(super) kept: SharedManager,
     pub(super) who: Who,
     pub(super) host: Host,

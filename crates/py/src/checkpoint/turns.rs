@@ -9,21 +9,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
-use super::args::{self, Chosen, Paths, absolute, folder};
+use super::args::{Chosen, Paths, absolute, folder};
 use super::error::{failed, raise};
-use super::json as values;
-use super::restores::{CheckpointPlan, RestoreOutcome};
 use super::shared_manager::CheckpointManager;
 use super::work::{author, complete, told};
 use crate::blocking::{Cancel, TaskWatch};
+use crate::history::{conflicts, restore::RestoreResult};
 use crate::paths::PathArg;
+use crate::plain;
 
 type Callback = Option<Py<PyAny>>;
 
 /// Turns of agents in the projects of a `CheckpointManager`: the changes of each, and undo of one turn while later ones
 /// stay.
 #[pyclass(module = "nono_py", frozen)]
-pub(super) struct AgentTurns {
+pub(crate) struct AgentTurns {
     manager: Py<CheckpointManager>,
 }
 
@@ -39,43 +39,37 @@ impl AgentTurns {
     fn list_turns<'py>(&self, py: Python<'py>, dir: PathArg) -> PyResult<Bound<'py, PyAny>> {
         let dir = absolute(dir)?;
         let all = self.manager.get().quick(py, |library| list(library, &dir))?;
-        values::to_python(py, &all)
+        plain::plain(py, &all)
     }
 
     /// Undo one turn: its number in the list, its id or a beginning of it. Later work stays: in the same text file it
-    /// is merged, and a file that does not merge is kept, unless `force`. With `dry_run`, returns only the plan.
-    #[pyo3(signature = (dir, turn, paths=None, dry_run=false, *, conflict_markers=false, force=false, progress=None,
-        cancel=None))]
-    fn undo<'py>(
+    /// is merged, and a file that does not merge is kept, unless `conflicts` is "merge_with_markers" or "force". With
+    /// `dry_run`, returns only the plan.
+    #[pyo3(signature = (dir, turn, paths=None, dry_run=false, *, conflicts="keep", progress=None, cancel=None))]
+    fn undo(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         dir: PathArg,
         turn: TurnName,
         paths: Option<Paths>,
         dry_run: bool,
-        conflict_markers: bool,
-        force: bool,
+        conflicts: &str,
         progress: Callback,
         cancel: Option<Cancel>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<RestoreResult> {
         let dir = absolute(dir)?;
-        let conflicts = args::conflicts(conflict_markers, conflict_markers, force)?;
+        let conflicts = self::conflicts(conflicts)?;
         let names = Chosen::new(paths, None).names;
         let paths = names.into_iter().map(|name| folder(&dir).join(name)).collect();
         let wanted = OneTurn { dir, turn, paths, conflicts };
-        let (manager, watch) = (self.manager.get(), TaskWatch::new(py, progress, cancel)?);
-        if dry_run {
-            let plan = manager.run(py, &watch, |library, _| wanted.plan(library))?;
-            return Ok(Bound::new(py, plan)?.into_any());
-        }
-        let done = manager.run(py, &watch, |library, _| wanted.undo(library))?;
-        Ok(Bound::new(py, done)?.into_any())
+        let watch = TaskWatch::new(py, progress, cancel)?;
+        self.manager.get().run(py, &watch, |library, _| wanted.undo(library, dry_run))
     }
 }
 
 /// Versions of files that checkpoints and sessions know.
 #[pyclass(module = "nono_py", frozen)]
-pub(super) struct FileVersions {
+pub(crate) struct FileVersions {
     manager: Py<CheckpointManager>,
 }
 
@@ -90,7 +84,7 @@ impl FileVersions {
     fn list_versions<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyAny>> {
         let path = absolute(path)?;
         let all = self.manager.get().quick(py, |library| versions(library, &path))?;
-        values::to_python(py, &all)
+        plain::plain(py, &all)
     }
 
     /// The bytes of a file as they were: `version` is one of the list (its digest or a beginning of it), a checkpoint,
@@ -100,11 +94,6 @@ impl FileVersions {
         let bytes = self.manager.get().quick(py, |library| content(library, &path, &version))?;
         Ok(PyBytes::new(py, &bytes))
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<AgentTurns>()?;
-    module.add_class::<FileVersions>()
 }
 
 /// Reference to a turn: a number of the list, or text.
@@ -139,13 +128,11 @@ impl OneTurn {
         ))
     }
 
-    fn plan(&self, manager: &mut Library) -> PyResult<CheckpointPlan> {
+    fn undo(&self, manager: &mut Library, dry_run: bool) -> PyResult<RestoreResult> {
         let (link, choice) = self.settled(manager)?;
-        told(manager.plan_turn(&self.dir, &link, &choice)).map(CheckpointPlan::from)
-    }
-
-    fn undo(&self, manager: &mut Library) -> PyResult<RestoreOutcome> {
-        let (link, choice) = self.settled(manager)?;
+        if dry_run {
+            return told(manager.plan_turn(&self.dir, &link, &choice)).map(RestoreResult::from);
+        }
         let author = author(&self.dir, "undo_turn");
         complete(told(checkpoints::undo_turn(manager, &author, &self.dir, &link, &choice))?)
     }

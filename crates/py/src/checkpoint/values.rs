@@ -2,49 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use nono::checkpoints::{Ensured, Skip, Stats, json as shapes};
+use nono::checkpoints::{Ensured, Origin, Skip, Stats, json as shapes};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 use serde_json::{Value, json};
 
-use super::json::to_python;
 use super::{error, text};
-use crate::paths;
+use crate::paths::PathText;
+use crate::plain;
 use crate::snapshot::coverage::Coverage;
 use crate::snapshot::names::Names;
-
-/// A path that Python gets as `str`.
-#[derive(Clone, Debug)]
-pub(super) struct PathText(pub(super) PathBuf);
-
-impl<'py> IntoPyObject<'py> for &PathText {
-    type Target = PyString;
-    type Output = Bound<'py, PyString>;
-    type Error = std::convert::Infallible;
-
-    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
-        Ok(paths::to_python(py, &self.0))
-    }
-}
-
-impl<'py> IntoPyObject<'py> for PathText {
-    type Target = PyString;
-    type Output = Bound<'py, PyString>;
-    type Error = std::convert::Infallible;
-
-    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
-        (&self).into_pyobject(py)
-    }
-}
-
-pub(super) fn places(paths: &[PathBuf]) -> Vec<PathText> {
-    paths.iter().cloned().map(PathText).collect()
-}
 
 /// Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call.
 #[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Clone, Debug)]
-pub(super) struct CheckpointStats {
+pub(crate) struct CheckpointStats {
     /// Number of files that differ.
     files: u64,
     /// Number of lines added.
@@ -62,9 +34,8 @@ impl From<Stats> for CheckpointStats {
 #[pymethods]
 impl CheckpointStats {
     /// The data of `nono checkpoints list --json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let CheckpointStats { files, insertions, deletions } = self;
-        to_python(py, &json!({"files": files, "insertions": insertions, "deletions": deletions}))
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "files insertions deletions")
     }
 
     fn __repr__(&self) -> String {
@@ -76,22 +47,97 @@ impl CheckpointStats {
 /// A stored state of a project. Checkpoints with the same id are equal.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Debug)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     pub(super) value: nono::checkpoints::Checkpoint,
-    /// Number in the list that it comes from.
-    pub(super) number: Option<usize>,
-    /// Whether the project was restored to it and no work began since, according to that list.
-    pub(super) here: bool,
+    /// Its permanent id: twelve hexadecimal digits.
+    #[pyo3(get)]
+    pub(super) id: String,
+    /// The beginning of its id, as lists show it.
+    #[pyo3(get)]
+    short_id: String,
+    /// Whether the project was restored to it and no work began since; False if it comes from no list.
+    #[pyo3(get)]
+    here: bool,
+    /// Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere.
+    #[pyo3(get)]
+    number: Option<usize>,
+    /// The time it was taken: ISO 8601, UTC.
+    #[pyo3(get)]
+    time: String,
+    /// The reason it was taken for. Untrusted text.
+    #[pyo3(get)]
+    reason: String,
+    /// The agent that it was taken for.
+    #[pyo3(get)]
+    agent: Option<String>,
+    /// The agent's own id of the conversation.
+    #[pyo3(get)]
+    session: Option<String>,
+    /// The turn of the agent that it was taken in.
+    #[pyo3(get)]
+    turn: Option<String>,
+    /// The tool that was about to run.
+    #[pyo3(get)]
+    tool: Option<String>,
+    /// The agent's own id of the call.
+    #[pyo3(get)]
+    call: Option<String>,
+    /// The session of `nono run` around it.
+    #[pyo3(get)]
+    run: Option<String>,
+    /// Its name, if it was given one: then it is never removed by itself.
+    #[pyo3(get)]
+    name: Option<String>,
+    /// Whether it is kept until it is unpinned.
+    #[pyo3(get)]
+    pinned: bool,
+    /// The other tool's name of it, if it was imported.
+    #[pyo3(get)]
+    imported_from: Option<String>,
+    /// The number of files it holds.
+    #[pyo3(get)]
+    files: u64,
+    /// The number of paths it does not hold and a restore does not touch.
+    #[pyo3(get)]
+    not_covered: u64,
+    /// The changes after it; None if it comes from no list.
+    #[pyo3(get)]
+    stats: Option<CheckpointStats>,
 }
 
 impl From<nono::checkpoints::Checkpoint> for Checkpoint {
     fn from(value: nono::checkpoints::Checkpoint) -> Checkpoint {
-        Checkpoint { value, number: None, here: false }
+        let Origin { agent, session, turn, tool, call, run, .. } = value.origin.clone();
+        Checkpoint {
+            id: value.id.to_string(),
+            short_id: value.id.short().to_owned(),
+            here: false,
+            number: None,
+            time: value.time.clone(),
+            reason: value.reason.clone(),
+            agent,
+            session,
+            turn,
+            tool,
+            call,
+            run,
+            name: value.name.clone(),
+            pinned: value.pinned,
+            imported_from: value.imported_from.clone(),
+            files: value.files,
+            not_covered: value.left_out,
+            stats: value.stats.map(CheckpointStats::from),
+            value,
+        }
     }
 }
 
 impl Checkpoint {
-    pub(super) fn shape(&self) -> Value {
+    pub(super) fn listed(value: nono::checkpoints::Checkpoint, number: usize, here: bool) -> Checkpoint {
+        Checkpoint { number: Some(number), here, ..value.into() }
+    }
+
+    fn shape(&self) -> Value {
         let mut value = shapes::checkpoint(&self.value);
         if let Some(number) = self.number {
             value["number"] = json!(number);
@@ -103,142 +149,44 @@ impl Checkpoint {
 
 #[pymethods]
 impl Checkpoint {
-    /// Its permanent id: twelve hexadecimal digits.
-    #[getter]
-    fn id(&self) -> &str {
-        self.value.id.as_str()
-    }
-
-    /// The beginning of its id, as lists show it.
-    #[getter]
-    fn short_id(&self) -> &str {
-        self.value.id.short()
-    }
-
-    /// Whether the project was restored to it and no work began since; False if it comes from no list.
-    #[getter]
-    fn here(&self) -> bool {
-        self.here
-    }
-
-    /// Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere.
-    #[getter]
-    fn number(&self) -> Option<usize> {
-        self.number
-    }
-
-    /// The time it was taken: ISO 8601, UTC.
-    #[getter]
-    fn time(&self) -> &str {
-        &self.value.time
-    }
-
-    /// The reason it was taken for. Untrusted text.
-    #[getter]
-    fn reason(&self) -> &str {
-        &self.value.reason
-    }
-
-    /// The agent that it was taken for.
-    #[getter]
-    fn agent(&self) -> Option<&str> {
-        self.value.origin.agent.as_deref()
-    }
-
-    /// The agent's own id of the conversation.
-    #[getter]
-    fn session(&self) -> Option<&str> {
-        self.value.origin.session.as_deref()
-    }
-
-    /// The turn of the agent that it was taken in.
-    #[getter]
-    fn turn(&self) -> Option<&str> {
-        self.value.origin.turn.as_deref()
-    }
-
-    /// The tool that was about to run.
-    #[getter]
-    fn tool(&self) -> Option<&str> {
-        self.value.origin.tool.as_deref()
-    }
-
-    /// The agent's own id of the call.
-    #[getter]
-    fn call(&self) -> Option<&str> {
-        self.value.origin.call.as_deref()
-    }
-
-    /// The session of `nono run` around it.
-    #[getter]
-    fn run(&self) -> Option<&str> {
-        self.value.origin.run.as_deref()
-    }
-
-    /// Its name, if it was given one: then it is never removed by itself.
-    #[getter]
-    fn name(&self) -> Option<&str> {
-        self.value.name.as_deref()
-    }
-
-    /// Whether it is kept until it is unpinned.
-    #[getter]
-    fn pinned(&self) -> bool {
-        self.value.pinned
-    }
-
-    /// The other tool's name of it, if it was imported.
-    #[getter]
-    fn imported_from(&self) -> Option<&str> {
-        self.value.imported_from.as_deref()
-    }
-
-    /// The number of files it holds.
-    #[getter]
-    fn files(&self) -> u64 {
-        self.value.files
-    }
-
-    /// The number of paths it does not hold and a restore does not touch.
-    #[getter]
-    fn not_covered(&self) -> u64 {
-        self.value.left_out
-    }
-
-    /// The changes after it; None if it comes from no list.
-    #[getter]
-    fn stats(&self) -> Option<CheckpointStats> {
-        self.value.stats.map(CheckpointStats::from)
-    }
-
     /// The data of `nono checkpoints list --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape())
+        plain::plain(py, &self.shape())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Checkpoint>().is_ok_and(|other| other.get().value.id == self.value.id)
+        other.cast::<Checkpoint>().is_ok_and(|other| other.get().id == self.id)
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        self.id().into_pyobject(py)?.hash()
+        PyString::new(py, &self.id).hash()
     }
 
     fn __repr__(&self) -> String {
-        let (id, time) = (self.id(), self.time());
-        format!("Checkpoint(id={}, time={}, reason={})", text(id), text(time), text(self.reason()))
+        let (id, time, reason) = (text(&self.id), text(&self.time), text(&self.reason));
+        format!("Checkpoint(id={id}, time={time}, reason={reason})")
     }
 }
 
 /// Result of requesting a checkpoint. A failure is one of them: an agent's work goes on.
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Debug)]
-pub(super) struct CheckpointResult {
+pub(crate) struct CheckpointResult {
     shape: Value,
+    /// The project's folder; of a failure, the folder that was asked about.
+    #[pyo3(get)]
     project: PathText,
+    /// The checkpoint, if one was taken now.
+    #[pyo3(get)]
     checkpoint: Option<Checkpoint>,
+    /// The coverage of the checkpoint, if one was taken now.
+    #[pyo3(get)]
     coverage: Option<Coverage>,
+    /// The id of the checkpoint that protects: taken now, or there already.
+    #[pyo3(get)]
     checkpoint_id: Option<String>,
+    /// "disabled", "this_turn" or "unchanged"; of a failure, what went wrong.
+    #[pyo3(get)]
     why: Option<String>,
     error: Option<PyErr>,
 }
@@ -246,53 +194,51 @@ pub(super) struct CheckpointResult {
 impl CheckpointResult {
     pub(super) fn new(ensured: Ensured) -> CheckpointResult {
         let shape = shapes::ensured(&ensured);
-        let mut result = CheckpointResult {
-            shape,
-            project: PathText(PathBuf::new()),
-            checkpoint: None,
-            coverage: None,
-            checkpoint_id: None,
-            why: None,
-            error: None,
-        };
         match ensured {
-            Ensured::Taken { project, checkpoint, coverage } => {
-                result.project = PathText(project);
+            Ensured::Taken { project, checkpoint, coverage } => CheckpointResult {
                 // Tracked paths have no other names here.
-                result.coverage = Some(Coverage::new(coverage, &Names::default()));
-                result.checkpoint_id = Some(checkpoint.id.to_string());
-                result.checkpoint = Some(checkpoint.into());
-            }
+                coverage: Some(Coverage::new(coverage, &Names::default())),
+                checkpoint_id: Some(checkpoint.id.to_string()),
+                checkpoint: Some(checkpoint.into()),
+                ..CheckpointResult::bare(shape, project)
+            },
             Ensured::Skipped { project, why } => {
-                result.project = PathText(project);
                 let (word, id) = match why {
                     Skip::Disabled => ("disabled", None),
                     Skip::ThisTurn(id) => ("this_turn", Some(id)),
                     Skip::Unchanged(id) => ("unchanged", Some(id)),
                 };
-                result.why = Some(word.to_owned());
-                result.checkpoint_id = id.map(|id| id.to_string());
+                CheckpointResult {
+                    why: Some(word.to_owned()),
+                    checkpoint_id: id.map(|id| id.to_string()),
+                    ..CheckpointResult::bare(shape, project)
+                }
             }
-            Ensured::Failed { dir, error } => {
-                result.project = PathText(dir);
-                result.why = Some(error.to_string());
-                result.error = Some(error::failed(&error));
-            }
+            Ensured::Failed { dir, error } => CheckpointResult {
+                why: Some(error.to_string()),
+                error: Some(error::failed(&error)),
+                ..CheckpointResult::bare(shape, dir)
+            },
         }
-        result
     }
 
     /// Result for a checkpoint that could not even be tried.
     pub(super) fn refused(dir: &Path, error: PyErr) -> CheckpointResult {
         let why = error.to_string();
+        let shape = json!({"result": "failed", "project": nono::json::path(dir), "why": why});
+        let bare = CheckpointResult::bare(shape, dir.to_owned());
+        CheckpointResult { why: Some(why), error: Some(error), ..bare }
+    }
+
+    fn bare(shape: Value, project: PathBuf) -> CheckpointResult {
         CheckpointResult {
-            shape: json!({"result": "failed", "project": nono::json::path(dir), "why": why}),
-            project: PathText(dir.to_owned()),
+            shape,
+            project: PathText(project),
             checkpoint: None,
             coverage: None,
             checkpoint_id: None,
-            why: Some(why),
-            error: Some(error),
+            why: None,
+            error: None,
         }
     }
 
@@ -338,40 +284,10 @@ impl CheckpointResult {
         self.checkpoint_id.is_some()
     }
 
-    /// The project's folder; of a failure, the folder that was asked about.
-    #[getter]
-    fn project(&self) -> PathText {
-        self.project.clone()
-    }
-
-    /// The checkpoint, if one was taken now.
-    #[getter]
-    fn checkpoint(&self) -> Option<Checkpoint> {
-        self.checkpoint.clone()
-    }
-
-    /// The id of the checkpoint that protects: taken now, or there already.
-    #[getter]
-    fn checkpoint_id(&self) -> Option<&str> {
-        self.checkpoint_id.as_deref()
-    }
-
-    /// "disabled", "this_turn" or "unchanged"; of a failure, what went wrong.
-    #[getter]
-    fn why(&self) -> Option<&str> {
-        self.why.as_deref()
-    }
-
     /// The exception of a failure, which was not raised.
     #[getter]
     fn error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.error.as_ref().map(|error| error.clone_ref(py).into_value(py).into_any())
-    }
-
-    /// The coverage of the checkpoint, if one was taken now.
-    #[getter]
-    fn coverage(&self) -> Option<Coverage> {
-        self.coverage.clone()
     }
 
     /// Raise the failure, if it is one.
@@ -381,19 +297,13 @@ impl CheckpointResult {
 
     /// The data of `nono checkpoints create --json`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.shape)
+        plain::plain(py, &self.shape)
     }
 
     fn __repr__(&self) -> String {
         let none = || "None".to_owned();
-        let id = self.checkpoint_id().map_or_else(none, text);
-        let why = self.why().map_or_else(none, text);
+        let id = self.checkpoint_id.as_deref().map_or_else(none, text);
+        let why = self.why.as_deref().map_or_else(none, text);
         format!("CheckpointResult(result={}, checkpoint_id={id}, why={why})", text(self.result()))
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<CheckpointStats>()?;
-    module.add_class::<Checkpoint>()?;
-    module.add_class::<CheckpointResult>()
 }

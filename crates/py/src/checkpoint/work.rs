@@ -11,15 +11,15 @@ use nono::checkpoints::{
 use pyo3::prelude::*;
 
 use super::args::{Chosen, folder};
-use super::changes::CheckpointDiff;
-use super::restores::{CheckpointPlan, RestoreOutcome};
 use super::values::{Checkpoint, CheckpointResult};
 use super::{error, host};
-use crate::error::Raise;
+use crate::error::{Raise, Raised};
+use crate::history::changes::HistoryChanges;
+use crate::history::restore::RestoreResult;
 
 /// Converts an error of the library to an exception.
 pub(super) fn told<T>(result: Result<T, Failed>) -> PyResult<T> {
-    result.map_err(|error| error::failed(&error))
+    result.raised(error::failed)
 }
 
 /// Options of a restore.
@@ -105,7 +105,7 @@ pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf
     let here = manager.here(&root.dir).unwrap_or_default();
     let numbered = |(at, value): (usize, checkpoints::Checkpoint)| {
         let here = here.as_ref() == Some(&value.id);
-        Checkpoint { value, number: Some(at + 1), here }
+        Checkpoint::listed(value, at + 1, here)
     };
     Ok((root.dir, all.into_iter().enumerate().map(numbered).collect()))
 }
@@ -114,7 +114,7 @@ pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf
 fn chosen(compared: &Compared, chosen: &Chosen, dir: &Path) -> PyResult<Vec<PathBuf>> {
     let find = |typed: &[_], globs| {
         let found = checkpoints::chosen(compared, typed, folder(dir), globs);
-        found.map_err(|error| error::path(&error))
+        found.raised(error::path)
     };
     let mut paths = find(&chosen.names, false)?;
     paths.extend(find(&chosen.patterns, true)?);
@@ -126,14 +126,13 @@ pub(super) fn diff(
     dir: &Path,
     target: &CheckpointTarget,
     wanted: &Chosen,
-) -> PyResult<CheckpointDiff> {
+) -> PyResult<HistoryChanges> {
     let since = told(manager.find(dir, target))?;
     let mut compared = told(manager.compare(dir, &CheckpointTarget::Id(since.id.clone())))?;
-    let found = chosen(&compared, wanted, dir).and_then(|paths| {
-        checkpoints::differences(&mut compared, &paths).map_err(|error| error::rollback(&error))
-    });
+    let found = chosen(&compared, wanted, dir)
+        .and_then(|paths| checkpoints::differences(&mut compared, &paths).raised(error::rollback));
     told(compared.close())?;
-    Ok(CheckpointDiff::new(since, &found?))
+    Ok(HistoryChanges::since(since, &found?))
 }
 
 impl Wanted {
@@ -150,19 +149,20 @@ impl Wanted {
         Ok((target, CheckpointChoice { paths, with_git: self.with_git, conflicts: self.conflicts }))
     }
 
-    pub(super) fn plan(&self, manager: &mut CheckpointManager) -> PyResult<CheckpointPlan> {
+    pub(super) fn restore(&self, manager: &mut CheckpointManager, dry_run: bool) -> PyResult<RestoreResult> {
         let (target, choice) = self.settled(manager)?;
-        told(manager.plan(&self.dir, &target, &choice)).map(CheckpointPlan::from)
-    }
-
-    pub(super) fn restore(&self, manager: &mut CheckpointManager) -> PyResult<RestoreOutcome> {
-        let (target, choice) = self.settled(manager)?;
+        if dry_run {
+            return told(manager.plan(&self.dir, &target, &choice)).map(RestoreResult::from);
+        }
         let author = author(&self.dir, "restore");
         complete(told(checkpoints::restore(manager, &author, &self.dir, &target, &choice))?)
     }
 }
 
-pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path) -> PyResult<RestoreOutcome> {
+pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path, dry_run: bool) -> PyResult<RestoreResult> {
+    if dry_run {
+        return told(manager.plan_undo(dir)).map(RestoreResult::from);
+    }
     let author = author(dir, "undo");
     let mut done = told(checkpoints::undo(manager, &author, dir))?;
     // An undo is reverted by restoring again.
@@ -176,7 +176,7 @@ pub(super) fn author(dir: &Path, what: &str) -> Author {
 }
 
 /// Result of a restore; an interrupted one is raised as an exception.
-pub(super) fn complete(done: checkpoints::ProjectOutcome) -> PyResult<RestoreOutcome> {
+pub(super) fn complete(done: checkpoints::ProjectOutcome) -> PyResult<RestoreResult> {
     if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
     }

@@ -1,6 +1,6 @@
 //! `sandboxed_exec` and its result.
 
-mod error;
+pub(crate) mod error;
 pub(crate) mod host;
 
 use std::ffi::OsString;
@@ -14,8 +14,10 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::blocking::{Cancel, TaskWatch, long};
 use crate::capability::CapabilitySet;
+use crate::error::Raised;
 use crate::list_args::{many, some_many};
 use crate::paths::PathArg;
+use crate::plain;
 use error::exec_error;
 
 /// Output of a command, and how it ended.
@@ -43,14 +45,8 @@ pub(crate) struct ExecResult {
 #[pymethods]
 impl ExecResult {
     /// The result as a plain dict, with the outputs as bytes.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("stdout", &self.stdout)?;
-        dict.set_item("stderr", &self.stderr)?;
-        dict.set_item("exit_code", self.exit_code)?;
-        dict.set_item("timed_out", self.timed_out)?;
-        dict.set_item("truncated", self.truncated)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "stdout stderr exit_code timed_out truncated")
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -82,7 +78,7 @@ impl ExecResult {
     *, stdin=None, max_output=None, cancel=None
 ))]
 #[allow(clippy::too_many_arguments, reason = "they are Python's keywords")]
-fn sandboxed_exec(
+pub(crate) fn sandboxed_exec(
     py: Python<'_>,
     caps: &Bound<'_, CapabilitySet>,
     #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
@@ -97,7 +93,7 @@ fn sandboxed_exec(
     let here = host::Environment::read(py)?;
     // An empty command is reported before a wrong timeout.
     let timeout = timeout_secs.filter(|_| !command.is_empty()).map(exec::seconds).transpose();
-    let timeout = timeout.map_err(|error| exec_error(&error))?.flatten();
+    let timeout = timeout.raised(exec_error)?.flatten();
     let (set, proxy) = caps.get().to_exec();
     let request = ExecRequest {
         command: command.into_iter().map(OsString::from).collect(),
@@ -117,7 +113,7 @@ fn sandboxed_exec(
     let host = here.host();
     let watch = TaskWatch::new(py, None, cancel.map(|cancel| cancel.get().clone()))?;
     let outcome = long(py, &watch, |live| {
-        exec::run(&set, &request, &host, &|| live.is_cancelled()).map_err(|error| exec_error(&error))
+        exec::run(&set, &request, &host, &|| live.is_cancelled()).raised(exec_error)
     })?;
     Ok(ExecResult {
         stdout: PyBytes::new(py, &outcome.stdout).unbind(),
@@ -126,9 +122,4 @@ fn sandboxed_exec(
         timed_out: outcome.timed_out,
         truncated: outcome.truncated,
     })
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<ExecResult>()?;
-    module.add_function(wrap_pyfunction!(sandboxed_exec, module)?)
 }

@@ -9,8 +9,9 @@ use pyo3::types::{PyDict, PyString};
 use super::error::document_error;
 use super::proxy::proxy_config;
 use crate::capability::CapabilitySet;
+use crate::error::Raised;
 use crate::list_args::many;
-use crate::paths;
+use crate::{paths, plain};
 
 /// A policy document: named groups of paths and network rules.
 #[pyclass(frozen, module = "nono_py")]
@@ -56,7 +57,7 @@ impl Policy {
     ) -> PyResult<ResolvedPolicy> {
         let place = place();
         let resolved = py.detach(|| caps.change(|set| self.document.resolve(&group_names, &place, set)));
-        resolved.map(ResolvedPolicy).map_err(|error| document_error(&error))
+        resolved.map(ResolvedPolicy).raised(document_error)
     }
 
     /// The paths that these groups deny: each with `~` and variables expanded, and where it leads.
@@ -67,7 +68,7 @@ impl Policy {
     ) -> PyResult<Vec<Bound<'py, PyString>>> {
         let place = place();
         let denied = py.detach(|| self.document.deny_paths(&group_names, &place));
-        let denied = denied.map_err(|error| document_error(&error))?;
+        let denied = denied.raised(document_error)?;
         Ok(denied.iter().map(|path| paths::to_python(py, path)).collect())
     }
 
@@ -79,18 +80,18 @@ impl Policy {
         py: Python<'py>,
         #[pyo3(from_py_with = many)] group_names: Vec<String>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let proxy = self.document.proxy(&group_names, &place()).map_err(|error| document_error(&error))?;
+        let proxy = self.document.proxy(&group_names, &place()).raised(document_error)?;
         proxy.map(|proxy| proxy_config(py, &proxy)).transpose()
     }
 
     /// Refuse to leave out groups that are required. Names that are no group do not matter.
     fn validate_group_exclusions(&self, excluded_groups: Vec<String>) -> PyResult<()> {
-        self.document.check_exclusions(&excluded_groups).map_err(|error| document_error(&error))
+        self.document.check_exclusions(&excluded_groups).raised(document_error)
     }
 
     /// The document as plain dicts and lists, without default values.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let text = self.document.to_json().map_err(|error| document_error(&error))?;
+        let text = self.document.to_json().raised(document_error)?;
         py.import("json")?.call_method1("loads", (text,))
     }
 
@@ -125,12 +126,8 @@ impl ResolvedPolicy {
     }
 
     /// The values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("names", self.names())?;
-        dict.set_item("needs_unlink_overrides", self.0.needs_unlink_overrides)?;
-        dict.set_item("deny_paths", self.deny_paths(py))?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "names needs_unlink_overrides deny_paths")
     }
 
     fn __repr__(&self) -> String {

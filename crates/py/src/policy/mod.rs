@@ -1,6 +1,6 @@
 //! Policy documents: groups of paths and network rules.
 
-mod document;
+pub(crate) mod document;
 mod error;
 mod proxy;
 
@@ -12,18 +12,18 @@ use nono::document::{PolicyDocument, deny_overlaps, embedded};
 use pyo3::prelude::*;
 
 use crate::capability::CapabilitySet;
-use crate::error::Raise;
+use crate::error::{Raise, Raised};
 use crate::list_args::many;
 use crate::paths::PathArg;
-use document::{Policy, ResolvedPolicy};
+use document::Policy;
 use error::document_error;
 
 /// Read a policy document.
 ///
 /// Raises ValueError for anything that is not one; a key that is unknown or given twice is named.
 #[pyfunction]
-fn load_policy(json: &str) -> PyResult<Policy> {
-    PolicyDocument::parse(json).map(Policy::from).map_err(|error| document_error(&error))
+pub(crate) fn load_policy(json: &str) -> PyResult<Policy> {
+    PolicyDocument::parse(json).map(Policy::from).raised(document_error)
 }
 
 /// nono's own policy as a document.
@@ -32,14 +32,14 @@ fn load_policy(json: &str) -> PyResult<Policy> {
 /// protected there is a group `deny_<name>` here; `deny_credentials` is all of them that hold keys, tokens and
 /// passwords.
 #[pyfunction]
-fn load_embedded_policy() -> Policy {
+pub(crate) fn load_embedded_policy() -> Policy {
     embedded(&host()).into()
 }
 
 /// The text of load_embedded_policy().
 #[pyfunction]
-fn embedded_policy_json() -> PyResult<String> {
-    embedded(&host()).to_json().map_err(|error| document_error(&error))
+pub(crate) fn embedded_policy_json() -> PyResult<String> {
+    embedded(&host()).to_json().raised(document_error)
 }
 
 /// Refuse grants that would leave a denied path open.
@@ -47,7 +47,7 @@ fn embedded_policy_json() -> PyResult<String> {
 /// Raises PolicyError when one lies below a directory that the user granted: grants add up and cannot be taken back in
 /// part. Paths are compared by their letters. Grants of groups are left to those who wrote them.
 #[pyfunction]
-fn validate_deny_overlaps(
+pub(crate) fn validate_deny_overlaps(
     #[pyo3(from_py_with = many)] deny_paths: Vec<PathArg>,
     caps: &CapabilitySet,
 ) -> PyResult<()> {
@@ -59,7 +59,7 @@ fn validate_deny_overlaps(
 
 /// Let files in writable grants be removed on macOS. Does nothing on Linux, where writing includes it.
 #[pyfunction]
-fn apply_unlink_overrides(caps: &CapabilitySet) {
+pub(crate) fn apply_unlink_overrides(caps: &CapabilitySet) {
     let _ = caps;
 }
 
@@ -74,14 +74,4 @@ fn host() -> HostContext {
         xdg_state: folder("XDG_STATE_HOME"),
         ..HostContext::default()
     }
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Policy>()?;
-    module.add_class::<ResolvedPolicy>()?;
-    module.add_function(wrap_pyfunction!(load_policy, module)?)?;
-    module.add_function(wrap_pyfunction!(load_embedded_policy, module)?)?;
-    module.add_function(wrap_pyfunction!(embedded_policy_json, module)?)?;
-    module.add_function(wrap_pyfunction!(validate_deny_overlaps, module)?)?;
-    module.add_function(wrap_pyfunction!(apply_unlink_overrides, module)?)
 }

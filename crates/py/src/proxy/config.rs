@@ -3,11 +3,13 @@
 use nono::network::UpstreamProxy;
 use nono::proxy::{self as engine, Injection};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 use super::error::config_error;
+use crate::error::Raised;
 use crate::list_args::{Many, many, some_many};
-use crate::paths::{self, PathArg};
+use crate::paths::{PathArg, PathText};
+use crate::plain;
 
 /// Ways to insert a secret into a request.
 #[pyclass(eq, hash, frozen, from_py_object, module = "nono_py", rename_all = "SCREAMING_SNAKE_CASE")]
@@ -38,17 +40,6 @@ impl From<InjectMode> for Injection {
     }
 }
 
-impl From<Injection> for InjectMode {
-    fn from(mode: Injection) -> InjectMode {
-        match mode {
-            Injection::Header => InjectMode::Header,
-            Injection::UrlPath => InjectMode::UrlPath,
-            Injection::QueryParam => InjectMode::QueryParam,
-            Injection::BasicAuth => InjectMode::BasicAuth,
-        }
-    }
-}
-
 /// A service behind the proxy: `http://127.0.0.1:<port>/<prefix>/…` leads to `upstream`.
 ///
 /// `credential_key` says where its secret is: the name of an environment variable (or of an entry of the service `nono`
@@ -58,10 +49,59 @@ impl From<Injection> for InjectMode {
 /// and `path_replacement` (the same, if None) where the secret goes. With `endpoint_rules` only these methods (`*`:
 /// any) and paths below `upstream` are let through; `*` stays within a segment, `**` does not. Nothing is checked
 /// before `start_proxy`.
-#[pyclass(frozen, from_py_object, module = "nono_py")]
+#[pyclass(frozen, get_all, from_py_object, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct RouteConfig {
-    inner: engine::RouteConfig,
+    /// The first part of the path that leads here.
+    prefix: String,
+    /// The URL that requests go to.
+    upstream: String,
+    /// The source of the secret, not the secret.
+    credential_key: Option<String>,
+    /// The part of a request that carries the secret.
+    inject_mode: InjectMode,
+    /// The header that carries the secret, with HEADER.
+    inject_header: String,
+    /// The format of the secret; `{}` is the secret.
+    credential_format: Option<String>,
+    /// With URL_PATH: the path pattern with `{}` for the token.
+    path_pattern: Option<String>,
+    /// With URL_PATH: the path replacement with `{}` for the secret.
+    path_replacement: Option<String>,
+    /// With QUERY_PARAM: the name of the parameter.
+    query_param_name: Option<String>,
+    /// The variable in which programs look for the key.
+    env_var: Option<String>,
+    /// Methods and globs of paths.
+    endpoint_rules: Vec<(String, String)>,
+    /// A PEM file of authorities to trust for the upstream, beside the system's.
+    tls_ca: Option<PathText>,
+    /// A PEM file with the client certificate for the upstream.
+    tls_client_cert: Option<PathText>,
+    /// A PEM file with its key.
+    tls_client_key: Option<PathText>,
+}
+
+impl RouteConfig {
+    fn engine(&self) -> engine::RouteConfig {
+        let path = |path: &Option<PathText>| path.as_ref().map(|path| path.0.clone());
+        engine::RouteConfig {
+            prefix: self.prefix.clone(),
+            upstream: self.upstream.clone(),
+            credential_key: self.credential_key.clone(),
+            inject_mode: self.inject_mode.into(),
+            inject_header: self.inject_header.clone(),
+            credential_format: self.credential_format.clone(),
+            path_pattern: self.path_pattern.clone(),
+            path_replacement: self.path_replacement.clone(),
+            query_param_name: self.query_param_name.clone(),
+            env_var: self.env_var.clone(),
+            endpoint_rules: self.endpoint_rules.clone(),
+            tls_ca: path(&self.tls_ca),
+            tls_client_cert: path(&self.tls_client_cert),
+            tls_client_key: path(&self.tls_client_key),
+        }
+    }
 }
 
 #[pymethods]
@@ -89,9 +129,8 @@ impl RouteConfig {
         tls_client_cert: Option<PathArg>,
         tls_client_key: Option<PathArg>,
     ) -> RouteConfig {
-        let inject_mode = inject_mode.into();
-        let path = |path: Option<PathArg>| path.map(|path| path.0);
-        let inner = engine::RouteConfig {
+        let path = |path: Option<PathArg>| path.map(|path| PathText(path.0));
+        RouteConfig {
             prefix,
             upstream,
             credential_key,
@@ -106,118 +145,19 @@ impl RouteConfig {
             tls_ca: path(tls_ca),
             tls_client_cert: path(tls_client_cert),
             tls_client_key: path(tls_client_key),
-        };
-        RouteConfig { inner }
-    }
-
-    /// The first part of the path that leads here.
-    #[getter]
-    fn prefix(&self) -> &str {
-        &self.inner.prefix
-    }
-
-    /// The URL that requests go to.
-    #[getter]
-    fn upstream(&self) -> &str {
-        &self.inner.upstream
-    }
-
-    /// The source of the secret, not the secret.
-    #[getter]
-    fn credential_key(&self) -> Option<&str> {
-        self.inner.credential_key.as_deref()
-    }
-
-    /// The part of a request that carries the secret.
-    #[getter]
-    fn inject_mode(&self) -> InjectMode {
-        self.inner.inject_mode.into()
-    }
-
-    /// The header that carries the secret, with HEADER.
-    #[getter]
-    fn inject_header(&self) -> &str {
-        &self.inner.inject_header
-    }
-
-    /// The format of the secret; `{}` is the secret.
-    #[getter]
-    fn credential_format(&self) -> Option<&str> {
-        self.inner.credential_format.as_deref()
-    }
-
-    /// With URL_PATH: the path pattern with `{}` for the token.
-    #[getter]
-    fn path_pattern(&self) -> Option<&str> {
-        self.inner.path_pattern.as_deref()
-    }
-
-    /// With URL_PATH: the path replacement with `{}` for the secret.
-    #[getter]
-    fn path_replacement(&self) -> Option<&str> {
-        self.inner.path_replacement.as_deref()
-    }
-
-    /// With QUERY_PARAM: the name of the parameter.
-    #[getter]
-    fn query_param_name(&self) -> Option<&str> {
-        self.inner.query_param_name.as_deref()
-    }
-
-    /// The variable in which programs look for the key.
-    #[getter]
-    fn env_var(&self) -> Option<&str> {
-        self.inner.env_var.as_deref()
-    }
-
-    /// Methods and globs of paths.
-    #[getter]
-    fn endpoint_rules(&self) -> Vec<(String, String)> {
-        self.inner.endpoint_rules.clone()
-    }
-
-    /// A PEM file of authorities to trust for the upstream, beside the system's.
-    #[getter]
-    fn tls_ca<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        self.inner.tls_ca.as_deref().map(|path| paths::to_python(py, path))
-    }
-
-    /// A PEM file with the client certificate for the upstream.
-    #[getter]
-    fn tls_client_cert<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        self.inner.tls_client_cert.as_deref().map(|path| paths::to_python(py, path))
-    }
-
-    /// A PEM file with its key.
-    #[getter]
-    fn tls_client_key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        self.inner.tls_client_key.as_deref().map(|path| paths::to_python(py, path))
+        }
     }
 
     /// All values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("prefix", self.prefix())?;
-        dict.set_item("upstream", self.upstream())?;
-        dict.set_item("credential_key", self.credential_key())?;
-        dict.set_item("inject_mode", self.inner.inject_mode.word())?;
-        dict.set_item("inject_header", self.inject_header())?;
-        dict.set_item("credential_format", self.credential_format())?;
-        dict.set_item("path_pattern", self.path_pattern())?;
-        dict.set_item("path_replacement", self.path_replacement())?;
-        dict.set_item("query_param_name", self.query_param_name())?;
-        dict.set_item("env_var", self.env_var())?;
-        let rules: Vec<[&String; 2]> =
-            self.inner.endpoint_rules.iter().map(|(method, path)| [method, path]).collect();
-        dict.set_item("endpoint_rules", rules)?;
-        dict.set_item("tls_ca", self.tls_ca(py))?;
-        dict.set_item("tls_client_cert", self.tls_client_cert(py))?;
-        dict.set_item("tls_client_key", self.tls_client_key(py))?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "prefix upstream credential_key inject_mode inject_header credential_format path_pattern \
+                     path_replacement query_param_name env_var endpoint_rules tls_ca tls_client_cert \
+                     tls_client_key";
+        plain::attributes(slf, names)
     }
 
     fn __repr__(&self) -> String {
-        format!("RouteConfig(prefix='{}', upstream='{}')", self.inner.prefix, self.inner.upstream)
+        format!("RouteConfig(prefix='{}', upstream='{}')", self.prefix, self.upstream)
     }
 }
 
@@ -229,7 +169,11 @@ impl RouteConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalProxyConfig {
     inner: UpstreamProxy,
+    /// The address as it was given.
+    #[pyo3(get)]
     address: String,
+    /// The hosts that are reached directly.
+    #[pyo3(get)]
     bypass_hosts: Vec<String>,
 }
 
@@ -242,27 +186,15 @@ impl ExternalProxyConfig {
         #[pyo3(from_py_with = many)] bypass_hosts: Vec<String>,
     ) -> PyResult<ExternalProxyConfig> {
         let inner = engine::ProxyConfig::external(&address, &bypass_hosts);
-        let inner = inner.map_err(|error| config_error(&error))?;
+        let inner = inner.raised(config_error)?;
         Ok(ExternalProxyConfig { inner, address, bypass_hosts })
-    }
-
-    /// The address as it was given.
-    #[getter]
-    fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// The hosts that are reached directly.
-    #[getter]
-    fn bypass_hosts(&self) -> Vec<String> {
-        self.bypass_hosts.clone()
     }
 
     /// All values as a plain dict, without a password.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("address", self.shown())?;
-        dict.set_item("bypass_hosts", self.bypass_hosts())?;
+        dict.set_item("bypass_hosts", &self.bypass_hosts)?;
         Ok(dict)
     }
 
@@ -315,10 +247,25 @@ impl Pems {
 #[derive(Debug)]
 pub(crate) struct ProxyConfig {
     pub(super) inner: engine::ProxyConfig,
+    /// The allowed hosts as given, without those of the routes.
+    #[pyo3(get)]
     allowed_hosts: Vec<String>,
+    /// The services behind it.
+    #[pyo3(get)]
     routes: Vec<RouteConfig>,
     external_proxy: Option<ExternalProxyConfig>,
+    /// The address it listens on.
+    #[pyo3(get)]
     bind_addr: String,
+    /// 0: any port that is free.
+    #[pyo3(get)]
+    bind_port: u16,
+    /// The maximum number of concurrent connections.
+    #[pyo3(get)]
+    max_connections: usize,
+    /// Whether every host is open.
+    #[pyo3(get)]
+    allow_all_hosts: bool,
 }
 
 #[pymethods]
@@ -346,66 +293,32 @@ impl ProxyConfig {
             engine::ProxyConfig::new(&allowed_hosts, allow_all_hosts, &bind_addr, max_connections)
                 .map_err(wrong)?;
         inner.bind_port = bind_port;
-        inner.routes = routes.iter().map(|route| route.inner.clone()).collect();
+        inner.routes = routes.iter().map(RouteConfig::engine).collect();
         inner.external_proxy = external_proxy.as_ref().map(|proxy| proxy.inner.clone());
         inner.intercept_ca_dir = intercept_ca_dir.map(|path| path.0);
         inner.intercept_parent_ca_pems = match intercept_parent_ca_pems.map(Pems::text) {
             Some(None) => return Err(wrong(engine::ProxyConfigError::Pems)),
             text => text.flatten(),
         };
-        Ok(ProxyConfig { inner, allowed_hosts, routes, external_proxy, bind_addr })
-    }
-
-    /// The address it listens on.
-    #[getter]
-    fn bind_addr(&self) -> &str {
-        &self.bind_addr
-    }
-
-    /// 0: any port that is free.
-    #[getter]
-    fn bind_port(&self) -> u16 {
-        self.inner.bind_port
-    }
-
-    /// The allowed hosts as given, without those of the routes.
-    #[getter]
-    fn allowed_hosts(&self) -> Vec<String> {
-        self.allowed_hosts.clone()
-    }
-
-    /// Whether every host is open.
-    #[getter]
-    fn allow_all_hosts(&self) -> bool {
-        self.inner.allow_all_hosts
-    }
-
-    /// The services behind it.
-    #[getter]
-    fn routes(&self) -> Vec<RouteConfig> {
-        self.routes.clone()
-    }
-
-    /// The maximum number of concurrent connections.
-    #[getter]
-    fn max_connections(&self) -> usize {
-        self.inner.max_connections
+        Ok(ProxyConfig {
+            inner,
+            allowed_hosts,
+            routes,
+            external_proxy,
+            bind_addr,
+            bind_port,
+            max_connections,
+            allow_all_hosts,
+        })
     }
 
     /// All values as a plain dict, without the certificates.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("allowed_hosts", self.allowed_hosts())?;
-        let routes: PyResult<Vec<_>> = self.routes.iter().map(|route| route.to_dict(py)).collect();
-        dict.set_item("routes", routes?)?;
-        let external = self.external_proxy.as_ref().map(|proxy| proxy.to_dict(py)).transpose()?;
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "allowed_hosts routes bind_addr bind_port max_connections allow_all_hosts";
+        let (dict, this) = (plain::attributes(slf, names)?, slf.get());
+        let external = this.external_proxy.as_ref().map(|proxy| proxy.to_dict(slf.py())).transpose()?;
         dict.set_item("external_proxy", external)?;
-        dict.set_item("bind_addr", self.bind_addr())?;
-        dict.set_item("bind_port", self.bind_port())?;
-        dict.set_item("max_connections", self.max_connections())?;
-        let folder = self.inner.intercept_ca_dir.as_deref().map(|path| paths::to_python(py, path));
-        dict.set_item("intercept_ca_dir", folder)?;
-        dict.set_item("allow_all_hosts", self.allow_all_hosts())?;
+        dict.set_item("intercept_ca_dir", this.inner.intercept_ca_dir.clone().map(PathText))?;
         Ok(dict)
     }
 
@@ -415,7 +328,7 @@ impl ProxyConfig {
             self.allowed_hosts.len(),
             self.routes.len(),
             self.bind_addr,
-            self.inner.bind_port
+            self.bind_port
         )
     }
 }

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use nono::proxy::{Handle, NetworkEvent, RunningProxy};
+use nono::proxy::{Handle, RunningProxy};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::error::Raise;
 use crate::list_args::some_many;
-use crate::paths;
+use crate::{paths, plain};
 
 /// A running proxy, from `start_proxy`.
 ///
@@ -54,9 +54,8 @@ impl ProxyHandle {
     }
 
     /// The events since the last call, as dicts: at most the last 4096.
-    fn drain_audit_events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let events = py.detach(|| self.running.drain());
-        events.iter().map(|event| event_dict(py, event)).collect()
+    fn drain_audit_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &py.detach(|| self.running.drain()))
     }
 
     /// End all connections. A second call does nothing; events can be drained afterwards.
@@ -95,25 +94,5 @@ fn dict(py: Python<'_>, variables: Vec<(String, OsString)>) -> PyResult<Bound<'_
     for (name, value) in variables {
         dict.set_item(name, paths::os_str(py, &value))?;
     }
-    Ok(dict)
-}
-
-fn event_dict<'py>(py: Python<'py>, event: &NetworkEvent) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("timestamp_unix_ms", event.timestamp_unix_ms)?;
-    dict.set_item("mode", event.mode)?;
-    dict.set_item("decision", event.decision.word())?;
-    dict.set_item("target", &event.target)?;
-    dict.set_item("port", event.port)?;
-    dict.set_item("method", &event.method)?;
-    dict.set_item("path", &event.path)?;
-    dict.set_item("status", event.status)?;
-    dict.set_item("reason", &event.reason)?;
-    dict.set_item("route_id", &event.route_id)?;
-    dict.set_item("auth_mechanism", event.auth_mechanism)?;
-    dict.set_item("auth_outcome", event.auth_outcome)?;
-    dict.set_item("managed_credential_active", event.managed_credential_active)?;
-    dict.set_item("injection_mode", event.injection_mode)?;
-    dict.set_item("denial_category", event.denial_category)?;
     Ok(dict)
 }

@@ -1,15 +1,17 @@
 //! The filtering proxy in a thread of the caller's process.
 
-mod config;
+pub(crate) mod config;
 mod error;
-mod handle;
+pub(crate) mod handle;
 
 use nono::proxy::{RunningProxy, Surroundings};
 use pyo3::prelude::*;
 
 use crate::blocking::{TaskWatch, long};
+use crate::error::Raised;
 use crate::exec::host::Environment;
-use config::{ExternalProxyConfig, InjectMode, ProxyConfig, RouteConfig};
+pub(crate) use config::InjectMode;
+use config::ProxyConfig;
 pub(crate) use handle::ProxyHandle;
 
 /// Start a proxy in a thread of this process, and serve until `shutdown()`.
@@ -18,7 +20,7 @@ pub(crate) use handle::ProxyHandle;
 /// where nothing can listen or a route makes no sense, FileNotFoundError or PermissionError for a file that cannot be
 /// read. This process holds the secrets and the connections: `run()` and `Session` put theirs into a confined process.
 #[pyfunction]
-fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> PyResult<ProxyHandle> {
+pub(crate) fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> PyResult<ProxyHandle> {
     let config = config.get().inner.clone();
     let around = Surroundings {
         env: Environment::read(py)?.variables,
@@ -26,16 +28,7 @@ fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> PyResult<Prox
         cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
     };
     let running = long(py, &TaskWatch::default(), |_| {
-        RunningProxy::start(&config, &around).map_err(|error| error::proxy_error(&error))
+        RunningProxy::start(&config, &around).raised(error::proxy_error)
     })?;
     Ok(ProxyHandle::new(running))
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<InjectMode>()?;
-    module.add_class::<RouteConfig>()?;
-    module.add_class::<ExternalProxyConfig>()?;
-    module.add_class::<ProxyConfig>()?;
-    module.add_class::<ProxyHandle>()?;
-    module.add_function(wrap_pyfunction!(start_proxy, module)?)
 }

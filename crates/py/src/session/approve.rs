@@ -4,7 +4,6 @@
 //! the interpreter: a callable that takes too long, or whose requesting program has ended, is not waited for.
 //! Everything but a clear yes denies: an exception, an invalid answer, no answer in time.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +16,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::blocking::TaskProgress;
-use crate::paths;
+use crate::paths::{self, PathText, texts};
+use crate::plain;
 
 /// Interval at which the waiting thread checks whether the request is still open.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,158 +25,103 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Request of a command for access beyond its grants.
 ///
 /// `path` is without links, and is what a yes opens; `reason` and `program` are untrusted text of the command.
-#[pyclass(frozen, module = "nono_py")]
-#[derive(Clone, Debug)]
+#[pyclass(frozen, get_all, module = "nono_py")]
+#[derive(Debug)]
 pub(crate) struct ApprovalRequest {
-    question: Question,
+    /// Counts up within one run.
+    id: u64,
+    /// "access", "restore", "restore_checkpoint" or "open_url".
+    kind: &'static str,
+    /// The requested path, resolved; of a checkpoint: its project. None if the request is about no path.
+    path: Option<PathText>,
+    /// The path as the command wrote it, if that differs from `path`.
+    written: Option<PathText>,
+    /// "read", "write" or "read+write".
+    access: Option<String>,
+    /// Kind of `path`: "file", "directory", or "new" if it does not exist yet.
+    object: Option<&'static str>,
+    /// The folder that the answer "directory" opens; None if that would be too much.
+    folder: Option<PathText>,
+    /// The snapshot, or the id of the checkpoint, to be restored.
+    snapshot: Option<String>,
+    /// The paths to be restored; empty means all of them.
+    paths: Vec<PathText>,
+    /// The web address to be opened.
+    url: Option<String>,
+    /// The program that asks.
+    program: PathText,
+    /// The process that asks.
+    pid: u32,
+    /// The reason given by the command, if any. Untrusted text.
+    reason: Option<String>,
+}
+
+impl From<Question> for ApprovalRequest {
+    fn from(question: Question) -> ApprovalRequest {
+        let mut request = ApprovalRequest {
+            id: question.id,
+            kind: "access",
+            path: None,
+            written: None,
+            access: None,
+            object: None,
+            folder: None,
+            snapshot: None,
+            paths: Vec::new(),
+            url: None,
+            program: PathText(question.asker.program),
+            pid: question.asker.pid,
+            reason: question.reason,
+        };
+        match question.subject {
+            Subject::Access { path, written, access, object, folder, .. } => {
+                request.path = Some(PathText(path));
+                request.written = written.map(PathText);
+                request.access = Some(access.to_string());
+                request.object = Some(match object {
+                    Object::File => "file",
+                    Object::Directory => "directory",
+                    Object::New => "new",
+                });
+                request.folder = folder.map(PathText);
+            }
+            Subject::Restore { snapshot, paths, .. } => {
+                request.kind = "restore";
+                request.snapshot = Some(snapshot.to_string());
+                request.paths = texts(&paths);
+            }
+            Subject::RestoreCheckpoint { project, checkpoint, paths, .. } => {
+                request.kind = "restore_checkpoint";
+                request.path = Some(PathText(project));
+                request.snapshot = Some(checkpoint);
+                request.paths = texts(&paths);
+            }
+            Subject::OpenUrl { url } => {
+                request.kind = "open_url";
+                request.url = Some(url);
+            }
+        }
+        request
+    }
 }
 
 #[pymethods]
 impl ApprovalRequest {
-    /// Counts up within one run.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.question.id
-    }
-
-    /// "access", "restore", "restore_checkpoint" or "open_url".
-    #[getter]
-    fn kind(&self) -> &'static str {
-        match self.question.subject {
-            Subject::Access { .. } => "access",
-            Subject::Restore { .. } => "restore",
-            Subject::RestoreCheckpoint { .. } => "restore_checkpoint",
-            Subject::OpenUrl { .. } => "open_url",
-        }
-    }
-
-    /// The requested path, resolved; of a checkpoint: its project. None if the request is about no path.
-    #[getter]
-    fn path<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        match &self.question.subject {
-            Subject::Access { path, .. } | Subject::RestoreCheckpoint { project: path, .. } => {
-                Some(paths::to_python(py, path))
-            }
-            Subject::Restore { .. } | Subject::OpenUrl { .. } => None,
-        }
-    }
-
-    /// The path as the command wrote it, if that differs from `path`.
-    #[getter]
-    fn written<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        match &self.question.subject {
-            Subject::Access { written: Some(written), .. } => Some(paths::to_python(py, written)),
-            _ => None,
-        }
-    }
-
-    /// "read", "write" or "read+write".
-    #[getter]
-    fn access(&self) -> Option<String> {
-        match &self.question.subject {
-            Subject::Access { access, .. } => Some(access.to_string()),
-            _ => None,
-        }
-    }
-
-    /// Kind of `path`: "file", "directory", or "new" if it does not exist yet.
-    #[getter]
-    fn object(&self) -> Option<&'static str> {
-        match &self.question.subject {
-            Subject::Access { object, .. } => Some(match object {
-                Object::File => "file",
-                Object::Directory => "directory",
-                Object::New => "new",
-            }),
-            _ => None,
-        }
-    }
-
-    /// The folder that the answer "directory" opens; None if that would be too much.
-    #[getter]
-    fn folder<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        match &self.question.subject {
-            Subject::Access { folder: Some(folder), .. } => Some(paths::to_python(py, folder)),
-            _ => None,
-        }
-    }
-
-    /// The snapshot, or the id of the checkpoint, to be restored.
-    #[getter]
-    fn snapshot(&self) -> Option<String> {
-        match &self.question.subject {
-            Subject::Restore { snapshot, .. } => Some(snapshot.to_string()),
-            Subject::RestoreCheckpoint { checkpoint, .. } => Some(checkpoint.clone()),
-            _ => None,
-        }
-    }
-
-    /// The paths to be restored; empty means all of them.
-    #[getter]
-    fn paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
-        let all: &[PathBuf] = match &self.question.subject {
-            Subject::Restore { paths, .. } | Subject::RestoreCheckpoint { paths, .. } => paths,
-            _ => &[],
-        };
-        all.iter().map(|path| paths::to_python(py, path)).collect()
-    }
-
-    /// The web address to be opened.
-    #[getter]
-    fn url(&self) -> Option<&str> {
-        match &self.question.subject {
-            Subject::OpenUrl { url } => Some(url),
-            _ => None,
-        }
-    }
-
-    /// The program that asks.
-    #[getter]
-    fn program<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        paths::to_python(py, &self.question.asker.program)
-    }
-
-    /// The process that asks.
-    #[getter]
-    fn pid(&self) -> u32 {
-        self.question.asker.pid
-    }
-
-    /// The reason given by the command, if any. Untrusted text.
-    #[getter]
-    fn reason(&self) -> Option<&str> {
-        self.question.reason.as_deref()
-    }
-
     /// All values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("id", self.id())?;
-        dict.set_item("kind", self.kind())?;
-        dict.set_item("path", self.path(py))?;
-        dict.set_item("written", self.written(py))?;
-        dict.set_item("access", self.access())?;
-        dict.set_item("object", self.object())?;
-        dict.set_item("folder", self.folder(py))?;
-        dict.set_item("snapshot", self.snapshot())?;
-        dict.set_item("paths", self.paths(py))?;
-        dict.set_item("url", self.url())?;
-        dict.set_item("program", self.program(py))?;
-        dict.set_item("pid", self.pid())?;
-        dict.set_item("reason", self.reason())?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "id kind path written access object folder snapshot paths url program pid reason";
+        plain::attributes(slf, names)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let about = match &self.question.subject {
-            Subject::OpenUrl { url } => PyString::new(py, url).repr()?,
-            Subject::Restore { snapshot, .. } => PyString::new(py, &snapshot.to_string()).repr()?,
-            Subject::Access { path, .. } | Subject::RestoreCheckpoint { project: path, .. } => {
-                paths::to_python(py, path).repr()?
+        let about = match &self.path {
+            Some(PathText(path)) => paths::to_python(py, path),
+            None => {
+                PyString::new(py, self.url.as_ref().or(self.snapshot.as_ref()).map_or("", String::as_str))
             }
         };
-        let access = self.access().map(|access| format!(", access='{access}'")).unwrap_or_default();
-        Ok(format!("ApprovalRequest({} {about}{access})", self.kind()))
+        let access = self.access.as_ref().map(|access| format!(", access='{access}'")).unwrap_or_default();
+        Ok(format!("ApprovalRequest({} {}{access})", self.kind, about.repr()?))
     }
 }
 
@@ -242,7 +187,7 @@ impl Callable {
     fn put(&self, question: &Question) -> PyResult<Receiver<PyResult<Verdict>>> {
         let (to, from) = channel();
         Python::attach(|py| {
-            let request = ApprovalRequest { question: question.clone() };
+            let request = ApprovalRequest::from(question.clone());
             let reply = ApprovalReply { to: Mutex::new(Some(to)) };
             let ask = py.import("nono_py._session")?.getattr("_ask")?;
             ask.call1((self.approve.bind(py), request, reply)).map(drop)

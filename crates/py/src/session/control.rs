@@ -4,9 +4,10 @@ use nono::control::{self, Running};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::{error, host, plain};
+use super::{error, host};
 use crate::blocking::{TaskWatch, long};
-use crate::paths;
+use crate::error::Raised;
+use crate::{paths, plain};
 
 /// A running session, started by any process of this user.
 #[pyclass(frozen, module = "nono_py")]
@@ -55,15 +56,13 @@ impl RunningSession {
 
     /// Its present state, as in `nono inspect --json`.
     fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let status = long(py, &TaskWatch::default(), |_| {
-            self.running.inspect().map_err(|error| error::control(&error))
-        })?;
+        let status = long(py, &TaskWatch::default(), |_| self.running.inspect().raised(error::control))?;
         plain::value(py, &status)
     }
 
     /// Stop it, with everything that it started. Returns when its supervisor has begun to stop it.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        long(py, &TaskWatch::default(), |_| self.running.stop().map_err(|error| error::control(&error)))
+        long(py, &TaskWatch::default(), |_| self.running.stop().raised(error::control))
     }
 
     /// The data of `nono ps --json`.
@@ -79,11 +78,10 @@ impl RunningSession {
 
 /// The sessions that run now, newest first.
 #[pyfunction]
-pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> {
+pub(crate) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> {
     let host = host::outside(py, None, "looked at")?;
-    let (sessions, problems) = long(py, &TaskWatch::default(), |_| {
-        control::list(&host.context.state_dir).map_err(|error| error::control(&error))
-    })?;
+    let (sessions, problems) =
+        long(py, &TaskWatch::default(), |_| control::list(&host.context.state_dir).raised(error::control))?;
     for problem in problems {
         let warn = py.import("warnings")?.getattr("warn")?;
         warn.call1((format!("cannot read a running session: {problem}"),))?;
@@ -93,7 +91,7 @@ pub(super) fn running_sessions(py: Python<'_>) -> PyResult<Vec<RunningSession>> 
 
 /// Stop a running session: its id, a unique beginning of one, its name, or "last".
 #[pyfunction]
-pub(super) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningSession> {
+pub(crate) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningSession> {
     let host = host::outside(py, None, "ended")?;
     let running = long(py, &TaskWatch::default(), |_| {
         let stop = || {
@@ -101,7 +99,7 @@ pub(super) fn stop_session(py: Python<'_>, session: String) -> PyResult<RunningS
             running.stop()?;
             Ok(running)
         };
-        stop().map_err(|error| error::control(&error))
+        stop().raised(error::control)
     })?;
     Ok(RunningSession { running })
 }

@@ -127,7 +127,9 @@ fn policy(error: &Policy) -> PyErr {
 
 pub(super) fn host(error: &HostError) -> PyErr {
     match error {
-        HostError::NoHome => Raise::new("no_home", error).as_a::<SessionError>(),
+        HostError::NoHome | HostError::RelativeHome { .. } => {
+            Raise::new("no_home", error).as_a::<SessionError>()
+        }
         HostError::Workdir { dir, source } => Raise::new("workdir", error).about(dir).os_error(source),
     }
 }
@@ -149,14 +151,16 @@ pub(super) fn rollback(error: &RollbackError) -> PyErr {
         | RollbackError::AllUndone { .. } => failed("nothing_to_undo"),
         RollbackError::NoSuchRestore { .. } => failed("no_such_restore"),
         RollbackError::UndoneAlready { .. } => failed("undone_already"),
-        RollbackError::NoSuchPath { path } => missing(raise("no_such_path").about(path)),
+        RollbackError::NoSuchPath { path, .. } => missing(raise("no_such_path").about(path)),
         RollbackError::PartOfRepository { path, .. } => raise("part_of_repository").about(path).value_error(),
         RollbackError::Pattern { .. } => raise("pattern").value_error(),
         RollbackError::NoSnapshot { .. } => raise("no_such_snapshot").value_error(),
         RollbackError::Io { path, source } => raise("io").about(path).os_error(source),
         RollbackError::Damaged { path, .. } => raise("damaged").about(path).as_a::<SessionError>(),
         RollbackError::NoSession { path, .. } => raise("no_session").about(path).value_error(),
-        RollbackError::Settings { path, .. } => raise("settings").about(path).value_error(),
+        RollbackError::Settings { path, .. } | RollbackError::Format { path, .. } => {
+            raise("settings").about(path).value_error()
+        }
         RollbackError::Snapshot(snapshot::SnapshotError::Capture(snapshot::CaptureError::Cancelled)) => {
             raise("cancelled").as_a::<Cancelled>()
         }

@@ -8,7 +8,7 @@ use nono::session::{Host, Surroundings};
 use pyo3::prelude::*;
 
 use super::error;
-use crate::error::{Raise, SessionError};
+use crate::error::{Raise, Raised, SessionError};
 
 /// Environment as Python sees it: reading the C library's would race with threads that change it.
 fn environment(py: Python<'_>) -> PyResult<Vec<(OsString, OsString)>> {
@@ -34,7 +34,7 @@ pub(super) fn here() -> PyResult<PathBuf> {
 /// Host; also from inside a sandbox.
 pub(super) fn host(py: Python<'_>, workdir: Option<PathBuf>) -> PyResult<Host> {
     let around = Surroundings { env: environment(py)?, here: here()?, workdir, binary: Some(native(py)?) };
-    around.host().map_err(|error| error::host(&error))
+    around.host().raised(error::host)
 }
 
 /// Host, for operations that are not possible inside a sandbox.
@@ -63,14 +63,14 @@ pub(super) fn helper(py: Python<'_>, what: &str) -> PyResult<Vec<OsString>> {
 
 /// Run the network filter for the supervisor. Internal; does not return while it is needed.
 #[pyfunction]
-pub(super) fn _serve_network(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn _serve_network(py: Python<'_>) -> PyResult<()> {
     let served = py.detach(|| nono::network::serve(std::io::stdin()));
     served.map_err(|error| Raise::new("helper", error).as_a::<SessionError>())
 }
 
 /// Run the webhook client for the supervisor. Internal.
 #[pyfunction]
-pub(super) fn _serve_webhook(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn _serve_webhook(py: Python<'_>) -> PyResult<()> {
     let served = py.detach(|| nono::approval::webhook::serve(std::io::stdin(), std::io::stdout()));
     served.map_err(|error| Raise::new("helper", error).as_a::<SessionError>())
 }

@@ -4,34 +4,34 @@
 //! beside it, in a process that stays Python's: no signal is taken, no terminal where output is captured. Ctrl-C and
 //! `cancel` ask the command to end (TERM, a moment, KILL); the last snapshot is taken all the same.
 
-mod approve;
-mod changes;
-mod control;
+pub(crate) mod approve;
+pub(crate) mod control;
 mod error;
-mod host;
-mod plain;
-mod report;
+pub(crate) mod host;
+pub(crate) mod report;
 mod request;
-mod restored;
-mod sessions;
-mod undo_points;
+pub(crate) mod sessions;
+pub(crate) mod undo_points;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nono::approval::{ApprovalBackend, Chain, DenyAll, PolicyFile};
-use nono::project_profile;
 use nono::rollback::Baseline;
-use nono::session::{self, Asking, Host, RunObserver, SessionReport as Report, SessionRequest};
+use nono::session::{
+    self, Asking, Host, ResolvedRequest, RunObserver, SessionReport as Report, SessionRequest,
+};
 use nono::snapshot::Observer;
+use nono::{ResolvedPolicy, project_profile};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::blocking::{Cancel, TaskProgress, TaskWatch, long, long_with};
-use crate::error::{PolicyError, Raise};
+use crate::error::{PolicyError, Raise, Raised};
 use crate::list_args::many;
+use crate::plain;
 use approve::{Callable, Failures};
 use report::SessionReport;
 use request::Keywords;
@@ -54,12 +54,13 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
     if !keywords.no_project_profile {
         // There is no prompt here: a profile that the user has not agreed to applies only as far as it closes
         // something.
-        let project = project_profile::look(&host.context).map_err(|error| error::project_profile(&error))?;
+        let project = project_profile::look(&host.context).raised(error::project_profile)?;
         let overlays = project.map(|project| project.overlays(&host.context)).transpose();
-        policy.projects = overlays.map_err(|error| error::project_profile(&error))?.unwrap_or_default();
+        policy.projects = overlays.raised(error::project_profile)?.unwrap_or_default();
     }
+    let profile = session::profile(&policy, &host).map_err(|error| error::session(&error.into()))?;
     // There is no prompt here: links that the user has not agreed to are refused when the policy is resolved.
-    nono::links::recall(&mut policy, &host).map_err(|error| error::session(&error.into()))?;
+    nono::links::recall(&mut policy, &profile, &host);
     let request = SessionRequest {
         diagnostics: keywords.diagnostics.unwrap_or(true),
         rollback: keywords.tracking(&here)?,
@@ -67,18 +68,19 @@ fn wish(py: Python<'_>, command: Vec<PathBuf>, keywords: Keywords) -> PyResult<W
         network,
         checkpoints: keywords.checkpointing(),
         guest: Some(keywords.guest()),
+        profile: Some(profile),
         ..SessionRequest::new(policy, command)
     };
     Ok(Wish { host, request, keywords })
 }
 
-/// Approvers of the command's requests: files of rules, then the callable, if there are any.
+/// Approver of the command's requests: the callable, if there is one.
 fn asking(py: Python<'_>, wish: &Wish, live: &TaskProgress, failures: &Failures) -> PyResult<Asking> {
     let Keywords { approve, approve_rules, accept_weaker, .. } = &wish.keywords;
     if approve.as_ref().is_some_and(|approve| !approve.bind(py).is_callable()) {
         return Err(PyTypeError::new_err("approve must be callable, as approve(request)"));
     }
-    let last: Arc<dyn ApprovalBackend> = match approve {
+    let backend: Arc<dyn ApprovalBackend> = match approve {
         None => Arc::new(DenyAll),
         Some(approve) => Arc::new(Callable {
             approve: approve.clone_ref(py),
@@ -88,21 +90,19 @@ fn asking(py: Python<'_>, wish: &Wish, live: &TaskProgress, failures: &Failures)
         }),
     };
     let wanted = (approve.is_some() || !approve_rules.is_empty()).then_some(true);
-    let files: Vec<_> =
-        approve_rules.iter().map(|file| file.0.canonicalize().unwrap_or(file.0.clone())).collect();
-    let mut backend = last;
-    if !files.is_empty() {
-        let (policy, _) =
-            session::resolve(&wish.request.policy, &wish.host).map_err(|error| error::session(&error))?;
-        let home = wish.host.context.home.as_deref();
-        // The first file is consulted first, so it is wrapped around the others last.
-        for file in files.iter().rev() {
-            let rules = PolicyFile::load(file, home, &policy)
-                .map_err(|error| Raise::new("approve_rules", error).about(file).as_a::<PolicyError>())?;
-            backend = Arc::new(Chain::new(rules, backend));
-        }
+    let own = approve_rules.iter().map(|file| file.0.canonicalize().unwrap_or(file.0.clone())).collect();
+    Ok(Asking { wanted, backend, accept_weaker: *accept_weaker, own, off_terminal: true, urls: None })
+}
+
+/// Approvers with the files of rules consulted first.
+fn with_rules(mut asking: Asking, policy: &ResolvedPolicy, home: Option<&Path>) -> PyResult<Asking> {
+    // The first file is consulted first, so it is wrapped around the others last.
+    for file in asking.own.iter().rev() {
+        let rules = PolicyFile::load(file, home, policy)
+            .map_err(|error| Raise::new("approve_rules", error).about(file).as_a::<PolicyError>())?;
+        asking.backend = Arc::new(Chain::new(rules, asking.backend));
     }
-    Ok(Asking { wanted, backend, accept_weaker: *accept_weaker, own: files, off_terminal: true, urls: None })
+    Ok(asking)
 }
 
 /// Observer that reports the progress of a capture and cancels it.
@@ -122,7 +122,7 @@ impl RunObserver for CaptureObserver {
 
 /// `nono_py.run`, with its keywords in a dict.
 #[pyfunction]
-fn _run(
+pub(crate) fn _run(
     py: Python<'_>,
     #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
     keywords: Keywords,
@@ -132,15 +132,18 @@ fn _run(
     let watch = TaskWatch::new(py, progress, cancel.cloned())?;
     let live = TaskProgress::default();
     let failures = Failures::default();
-    let mut wish = wish(py, command, keywords)?;
-    wish.request.asking = asking(py, &wish, &live, &failures)?;
+    let wish = wish(py, command, keywords)?;
+    let asking = asking(py, &wish, &live, &failures)?;
     let Wish { host, request, .. } = wish;
     // Separate from the result: the report is available even if an exception ends the call.
     let happened: Mutex<Option<Report>> = Mutex::new(None);
     let ran = long_with(py, &watch, live, |live| {
         let told: Arc<dyn RunObserver> = Arc::new(CaptureObserver(live.clone()));
-        let run = || session::run(session::plan(request, &host)?, &told);
-        let report = run().map_err(|error| error::session(&error))?;
+        let failed = |error| error::session(&error);
+        let mut resolved = ResolvedRequest::new(request, &host).map_err(failed)?;
+        let asking = with_rules(asking, resolved.policy(), host.context.home.as_deref())?;
+        resolved.answered_by(asking);
+        let report = resolved.plan().and_then(|session| session::run(session, &told)).map_err(failed)?;
         *happened.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         Ok(())
     });
@@ -160,7 +163,7 @@ fn _run(
 
 /// `nono_py.resolve`, with its keywords in a dict.
 #[pyfunction]
-fn _resolve(
+pub(crate) fn _resolve(
     py: Python<'_>,
     #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
     keywords: Keywords,
@@ -169,34 +172,13 @@ fn _resolve(
     let (policy, profile) = long(py, &TaskWatch::default(), |_| {
         let mut resolve = || {
             request.policy.program = Some(session::find_program(&request.command, &host)?);
-            session::resolve(&request.policy, &host)
+            let profile = session::profile(&request.policy, &host)?;
+            Ok((session::resolve(&request.policy, &profile, &host)?, profile))
         };
-        resolve().map_err(|error| error::session(&error))
+        resolve().raised(error::session)
     })?;
     let dict = PyDict::new(py);
     dict.set_item("profiles", profile.chain)?;
     dict.update(plain::value(py, &policy)?.cast::<PyDict>()?.as_mapping())?;
     Ok(dict)
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SessionReport>()?;
-    module.add_class::<report::Denial>()?;
-    module.add_class::<changes::SessionChange>()?;
-    module.add_class::<changes::SessionChanges>()?;
-    module.add_class::<approve::ApprovalRequest>()?;
-    module.add_class::<approve::ApprovalReply>()?;
-    module.add_class::<sessions::RollbackSession>()?;
-    module.add_class::<restored::RollbackReport>()?;
-    module.add_class::<control::RunningSession>()?;
-    module.add_function(wrap_pyfunction!(_run, module)?)?;
-    module.add_function(wrap_pyfunction!(_resolve, module)?)?;
-    module.add_function(wrap_pyfunction!(sessions::list_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(sessions::open_session, module)?)?;
-    module.add_function(wrap_pyfunction!(sessions::cleanup_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(undo_points::undo_points, module)?)?;
-    module.add_function(wrap_pyfunction!(control::running_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(control::stop_session, module)?)?;
-    module.add_function(wrap_pyfunction!(host::_serve_network, module)?)?;
-    module.add_function(wrap_pyfunction!(host::_serve_webhook, module)?)
 }

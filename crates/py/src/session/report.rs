@@ -11,137 +11,97 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use serde_json::{Value, json};
 
 use super::approve::Failures;
-use super::changes::SessionChanges;
-use super::{error, plain};
-use crate::{paths, render};
+use super::error;
+use crate::history::changes::HistoryChanges;
+use crate::paths::{self, PathText};
+use crate::{plain, render};
 
 /// A denial by the sandbox, and what would open it.
 #[pyclass(frozen, module = "nono_py")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Denial {
-    what: What,
-}
-
-#[derive(Clone, Debug)]
-enum What {
-    Attempt(Refusal),
-    Host(HostDenied),
-    /// The network as a whole; known only from the command's output.
-    Network,
+    /// "open", "metadata", "socket", "network", "host" or "other".
+    #[pyo3(get)]
+    kind: &'static str,
+    /// The path it is about, or None.
+    #[pyo3(get)]
+    path: Option<PathText>,
+    /// Description of the denied operation.
+    #[pyo3(get)]
+    operation: String,
+    /// Reason of the denial.
+    #[pyo3(get)]
+    reason: String,
+    /// The keyword of `run` that opens exactly this, or None where none does.
+    #[pyo3(get)]
+    hint: Option<String>,
+    /// The first program that was denied, if the supervisor saw it.
+    #[pyo3(get)]
+    program: Option<PathText>,
+    /// Number of times; 0 if it is known only from the command's output.
+    #[pyo3(get)]
+    count: u64,
+    /// Whether it is an ordinary probe at the start of programs, which they do without.
+    #[pyo3(get)]
+    probe: bool,
+    flags: Vec<String>,
 }
 
 impl Denial {
-    fn flags(&self) -> Vec<String> {
-        match &self.what {
-            What::Attempt(denial) => denial.flags.clone(),
-            What::Host(denied) => denied.flags(),
-            What::Network => vec!["--allow-net".to_owned()],
+    fn attempt(denial: &Refusal) -> Denial {
+        let (kind, path) = match &denial.attempt {
+            DeniedAttempt::Open { path, .. } => ("open", Some(path)),
+            DeniedAttempt::Metadata { path, .. } => ("metadata", Some(path)),
+            DeniedAttempt::Socket { path } => ("socket", Some(path)),
+            DeniedAttempt::Network { .. } => ("network", None),
+            DeniedAttempt::Other { .. } => ("other", None),
+        };
+        Denial {
+            path: path.cloned().map(PathText),
+            program: denial.seen.as_ref().map(|seen| PathText(seen.program.clone())),
+            count: denial.seen.as_ref().map_or(0, |seen| seen.count),
+            probe: denial.probe,
+            ..Denial::new(
+                kind,
+                attempt_words(&denial.attempt),
+                because_words(&denial.because),
+                denial.flags.clone(),
+            )
         }
+    }
+
+    fn host(denied: &HostDenied) -> Denial {
+        let (operation, reason) = (format!("reach {}:{}", denied.host, denied.port), denied.reason.clone());
+        Denial {
+            count: denied.count,
+            ..Denial::new("host", operation, reason.unwrap_or_default(), denied.flags())
+        }
+    }
+
+    /// Denial of the network as a whole; known only from the command's output.
+    fn network() -> Denial {
+        let (operation, reason) = ("use the network".to_owned(), "the network is closed".to_owned());
+        Denial::new("network", operation, reason, vec!["--allow-net".to_owned()])
+    }
+
+    fn new(kind: &'static str, operation: String, reason: String, flags: Vec<String>) -> Denial {
+        let hint = hint(&flags);
+        Denial { kind, path: None, operation, reason, hint, program: None, count: 0, probe: false, flags }
     }
 }
 
 #[pymethods]
 impl Denial {
-    /// "open", "metadata", "socket", "network", "host" or "other".
-    #[getter]
-    fn kind(&self) -> &'static str {
-        match &self.what {
-            What::Host(_) => "host",
-            What::Network => "network",
-            What::Attempt(denial) => match denial.attempt {
-                DeniedAttempt::Open { .. } => "open",
-                DeniedAttempt::Metadata { .. } => "metadata",
-                DeniedAttempt::Socket { .. } => "socket",
-                DeniedAttempt::Network { .. } => "network",
-                DeniedAttempt::Other { .. } => "other",
-            },
-        }
-    }
-
-    /// The path it is about, or None.
-    #[getter]
-    fn path<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        match &self.what {
-            What::Attempt(Refusal {
-                attempt:
-                    DeniedAttempt::Open { path, .. }
-                    | DeniedAttempt::Metadata { path, .. }
-                    | DeniedAttempt::Socket { path },
-                ..
-            }) => Some(paths::to_python(py, path)),
-            _ => None,
-        }
-    }
-
-    /// Description of the denied operation.
-    #[getter]
-    fn operation(&self) -> String {
-        match &self.what {
-            What::Attempt(denial) => attempt_words(&denial.attempt),
-            What::Host(denied) => format!("reach {}:{}", denied.host, denied.port),
-            What::Network => "use the network".to_owned(),
-        }
-    }
-
-    /// Reason of the denial.
-    #[getter]
-    fn reason(&self) -> String {
-        match &self.what {
-            What::Attempt(denial) => because_words(&denial.because),
-            What::Host(denied) => denied.reason.clone().unwrap_or_default(),
-            What::Network => "the network is closed".to_owned(),
-        }
-    }
-
-    /// The keyword of `run` that opens exactly this, or None where none does.
-    #[getter]
-    fn hint(&self) -> Option<String> {
-        hint(&self.flags())
-    }
-
-    /// The first program that was denied, if the supervisor saw it.
-    #[getter]
-    fn program<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyString>> {
-        match &self.what {
-            What::Attempt(denial) => denial.seen.as_ref().map(|seen| paths::to_python(py, &seen.program)),
-            What::Host(_) | What::Network => None,
-        }
-    }
-
-    /// Number of times; 0 if it is known only from the command's output.
-    #[getter]
-    fn count(&self) -> u64 {
-        match &self.what {
-            What::Attempt(denial) => denial.seen.as_ref().map_or(0, |seen| seen.count),
-            What::Host(denied) => denied.count,
-            What::Network => 0,
-        }
-    }
-
-    /// Whether it is an ordinary probe at the start of programs, which they do without.
-    #[getter]
-    fn probe(&self) -> bool {
-        matches!(&self.what, What::Attempt(denial) if denial.probe)
-    }
-
     /// All values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("kind", self.kind())?;
-        dict.set_item("path", self.path(py))?;
-        dict.set_item("operation", self.operation())?;
-        dict.set_item("reason", self.reason())?;
-        dict.set_item("flags", self.flags())?;
-        dict.set_item("hint", self.hint())?;
-        dict.set_item("program", self.program(py))?;
-        dict.set_item("count", self.count())?;
-        dict.set_item("probe", self.probe())?;
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = plain::attributes(slf, "kind path operation reason hint program count probe")?;
+        dict.set_item("flags", &slf.get().flags)?;
         Ok(dict)
     }
 
     fn __repr__(&self) -> String {
-        let hint = self.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
-        format!("Denial({}: {}{hint})", self.operation(), self.reason())
+        let hint = self.hint.as_ref().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+        format!("Denial({}: {}{hint})", self.operation, self.reason)
     }
 }
 
@@ -307,9 +267,8 @@ impl SessionReport {
 
     /// The changes of the run, if it was tracked and the final snapshot could be taken; else None.
     #[getter]
-    fn changes(&self) -> Option<SessionChanges> {
-        let set = self.tracked()?.changes.as_ref().ok()?.list.clone()?;
-        Some(SessionChanges { set })
+    fn changes(&self) -> Option<HistoryChanges> {
+        self.tracked()?.changes.as_ref().ok()?.list.as_ref().map(HistoryChanges::from)
     }
 
     /// The coverage of the baseline, if the run was tracked.
@@ -346,9 +305,9 @@ impl SessionReport {
     #[getter]
     fn denials(&self) -> Vec<Denial> {
         let findings = &self.report.findings;
-        let attempts = findings.denials.iter().cloned().map(What::Attempt);
-        let told = attempts.chain(findings.hosts.iter().cloned().map(What::Host));
-        told.chain(findings.network.then_some(What::Network)).map(|what| Denial { what }).collect()
+        let told =
+            findings.denials.iter().map(Denial::attempt).chain(findings.hosts.iter().map(Denial::host));
+        told.chain(findings.network.then(Denial::network)).collect()
     }
 
     /// Grants that were added while it ran.
@@ -412,8 +371,9 @@ impl SessionReport {
     }
 
     /// All values as a plain dict; fields that `--diagnostics-json` has too have the same names.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = match self.formatter().json() {
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, this) = (slf.py(), slf.get());
+        let dict = match this.formatter().json() {
             Value::Object(mut fields) => {
                 fields
                     .retain(|name, _| !matches!(name.as_str(), "flags" | "may_be_due_to_sandbox" | "policy"));
@@ -421,36 +381,17 @@ impl SessionReport {
             }
             _ => PyDict::new(py),
         };
-        dict.set_item("session_id", self.session_id())?;
-        dict.set_item("signal", self.signal())?;
-        dict.set_item("limit", self.limit())?;
-        dict.set_item("stopped", self.stopped())?;
-        dict.set_item("cancelled", self.cancelled())?;
-        dict.set_item("stdout", self.stdout(py))?;
-        dict.set_item("stderr", self.stderr(py))?;
-        dict.set_item("truncated", self.truncated())?;
-        let changes = self.changes().map(|changes| changes.to_dict(py)).transpose()?;
-        dict.set_item("changes", changes)?;
-        dict.set_item("coverage", self.coverage(py)?)?;
-        dict.set_item("made_uncovered", self.made_uncovered(py)?)?;
-        dict.set_item("lost", self.lost(py)?)?;
-        dict.set_item("snapshot_count", self.snapshot_count())?;
-        let denials = self.denials().iter().map(|denial| denial.to_dict(py)).collect::<PyResult<Vec<_>>>()?;
-        dict.set_item("denials", denials)?;
-        let errors: Vec<String> = self.approval_errors(py).iter().map(ToString::to_string).collect();
+        let names = "session_id signal limit stopped cancelled stdout stderr truncated changes coverage \
+                     made_uncovered lost snapshot_count denials network audit_dir audit checkpoints policy warnings";
+        dict.update(plain::attributes(slf, names)?.as_mapping())?;
+        let errors: Vec<String> = this.approval_errors(py).iter().map(ToString::to_string).collect();
         dict.set_item("approval_errors", errors)?;
-        dict.set_item("network", self.network(py)?)?;
-        dict.set_item("audit_dir", self.audit_dir(py))?;
-        dict.set_item("audit", self.audit(py)?)?;
-        dict.set_item("checkpoints", self.checkpoints(py)?)?;
-        dict.set_item("policy", self.policy(py)?)?;
-        dict.set_item("warnings", self.all_warnings())?;
         Ok(dict)
     }
 
     fn __repr__(&self) -> String {
         let limit = self.limit().map(|limit| format!(", limit='{limit}'")).unwrap_or_default();
-        let changes = self.changes().map(|changes| format!(", changes={}", changes.set.items.len()));
+        let changes = self.changes().map(|changes| format!(", changes={}", changes.__len__()));
         format!(
             "SessionReport(session_id='{}', exit_code={}{limit}{})",
             self.report.session_id,
@@ -466,10 +407,10 @@ impl SessionReport {
         ];
         rows.extend(self.limit().map(|limit| vec!["limit".to_owned(), limit.to_owned()]));
         let denied = |denial: Denial| {
-            let hint = denial.hint().map(|hint| format!(" — {hint}")).unwrap_or_default();
-            vec!["denied".to_owned(), format!("{}: {}{hint}", denial.operation(), denial.reason())]
+            let hint = denial.hint.map(|hint| format!(" — {hint}")).unwrap_or_default();
+            vec!["denied".to_owned(), format!("{}: {}{hint}", denial.operation, denial.reason)]
         };
-        rows.extend(self.denials().into_iter().filter(|denial| !denial.probe()).map(denied));
+        rows.extend(self.denials().into_iter().filter(|denial| !denial.probe).map(denied));
         rows.extend(self.all_warnings().into_iter().map(|warning| vec!["warning".to_owned(), warning]));
         let changes = self.changes().map(|changes| changes.html()).unwrap_or_default();
         render::table(&["", "what"], rows) + &changes

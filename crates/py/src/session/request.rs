@@ -27,7 +27,7 @@ macro_rules! keywords {
         /// The keywords, as they were given.
         #[allow(clippy::struct_excessive_bools, reason = "each is a keyword")]
         #[derive(Debug)]
-        pub(super) struct Keywords {
+        pub(crate) struct Keywords {
             $($visible $name: $type,)*
         }
 
@@ -288,6 +288,6 @@ fn profile_ref(path: &Path, here: &Path) -> PyResult<ProfileRef> {
     if path.components().count() > 1 || path.extension().is_some() {
         return Ok(ProfileRef::File(here.join(path)));
     }
-    let name = path.to_str().ok_or_else(|| wrong("the profile's name is not valid text"))?;
+    let name = path.to_str().ok_or_else(|| wrong("the profile's name is not valid UTF-8"))?;
     Ok(ProfileRef::Name(name.to_owned()))
 }

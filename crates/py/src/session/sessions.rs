@@ -2,25 +2,27 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nono::audit::Author;
 use nono::rollback::{
-    Catalogue, ChangeSet, Conflicts, Done, RestoreChoice, RollbackError, RollbackSession as Opened,
-    SessionEntry, json,
+    Catalogue, ChangeSet, Done, Plan, RestoreChoice, RollbackError, RollbackSession as Opened, SessionEntry,
+    json,
 };
-use nono::snapshot::SnapshotId;
+use nono::snapshot::Observer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyString};
 use serde_json::Value;
 
-use super::changes::SessionChanges;
-use super::restored::{RestoreResult, RollbackReport};
-use super::{error, host, plain};
+use super::{error, host};
 use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
-use crate::error::{Raise, SessionError};
+use crate::error::{Raise, Raised, SessionError};
+use crate::history::changes::HistoryChanges;
+use crate::history::{conflicts, restore::RestoreResult};
 use crate::list_args::some_many;
 use crate::paths::{self, PathArg};
+use crate::plain;
 
 /// Catalogue of sessions. Creates nothing: without a state folder there are none.
 pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
@@ -29,7 +31,7 @@ pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
     if state.symlink_metadata().is_ok() {
         let failed =
             |error: &nono::state_dir::StateDirError| Raise::new("state", error).as_a::<SessionError>();
-        nono::state_dir::ensure(state).map_err(|error| failed(&error))?;
+        nono::state_dir::ensure(state).raised(failed)?;
     }
     let argv: Vec<OsString> = py.import("sys")?.getattr("argv")?.extract().unwrap_or_default();
     let command = std::iter::once("nono_py".into()).chain(argv).collect();
@@ -39,11 +41,11 @@ pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
 /// The sessions that there are, newest first. `path`: only those that tracked something around or below it.
 #[pyfunction]
 #[pyo3(signature = (*, path = None))]
-pub(super) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<Vec<RollbackSession>> {
+pub(crate) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<Vec<RollbackSession>> {
     let catalogue = catalogue(py)?;
     let path = path.map(|path| path.0.canonicalize().unwrap_or(path.0));
     let (mut entries, problems) =
-        long(py, &TaskWatch::default(), |_| catalogue.list().map_err(|error| error::rollback(&error)))?;
+        long(py, &TaskWatch::default(), |_| catalogue.list().raised(error::rollback))?;
     if let Some(path) = path {
         entries.retain(|entry| {
             let tracked = entry.metadata.tracked_paths.iter().chain([&entry.project]);
@@ -58,14 +60,30 @@ pub(super) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<V
     Ok(entries.into_iter().map(|entry| RollbackSession::new(&catalogue, entry)).collect())
 }
 
+/// Verify all sessions: recompute everything that is stored, and compare it with what was sealed.
+#[pyfunction]
+#[pyo3(signature = (*, progress = None, cancel = None))]
+pub(crate) fn verify_sessions<'py>(
+    py: Python<'py>,
+    progress: Option<Py<PyAny>>,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let catalogue = catalogue(py)?;
+    let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+    let found = long(py, &watch, |live| {
+        let observer: Arc<dyn Observer + Send> = Arc::new(live.clone());
+        catalogue.verify_all(&observer).raised(error::rollback)
+    })?;
+    plain::plain(py, &json::all_verified(&found))
+}
+
 /// A past session: its id, a unique beginning of one, its name, "last", or the path of its folder.
 #[pyfunction]
 #[pyo3(signature = (session = None))]
-pub(super) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult<RollbackSession> {
+pub(crate) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult<RollbackSession> {
     let catalogue = catalogue(py)?;
     let text = session.map_or_else(|| "last".to_owned(), |session| session.0.to_string_lossy().into_owned());
-    let entry =
-        long(py, &TaskWatch::default(), |_| catalogue.find(&text).map_err(|error| error::rollback(&error)))?;
+    let entry = long(py, &TaskWatch::default(), |_| catalogue.find(&text).raised(error::rollback))?;
     Ok(RollbackSession::new(&catalogue, entry))
 }
 
@@ -106,23 +124,8 @@ impl RollbackSession {
                 session.manager().observe(live.clone());
                 work(&mut session, live)
             };
-            work().map_err(|error| error::rollback(&error))
+            work().raised(error::rollback)
         })
-    }
-
-    fn range(
-        session: &Opened,
-        from: u32,
-        to: Option<u32>,
-    ) -> Result<(SnapshotId, SnapshotId), RollbackError> {
-        let known = session.snapshots()?;
-        let find = |number: u32| {
-            let id = SnapshotId::Number(number);
-            let missing =
-                || RollbackError::NoSnapshot { id: session.entry().id.clone(), snapshot: id.clone() };
-            if known.iter().any(|info| info.id == id) { Ok(id.clone()) } else { Err(missing()) }
-        };
-        Ok((find(from)?, to.map_or_else(|| session.last(), find)?))
     }
 
     fn chosen(
@@ -131,13 +134,11 @@ impl RollbackSession {
         to: Option<u32>,
         paths: &[OsString],
     ) -> Result<ChangeSet, RollbackError> {
-        let (from, to) = RollbackSession::range(session, from, to)?;
+        let (from, to) = session.range(from, to)?;
         let mut set = session.changes(&from, &to)?;
         if !paths.is_empty() {
             let chosen = session.resolve_paths(&from, paths, &here()?)?;
-            set.items.retain(|item| {
-                chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
-            });
+            set = set.within(&chosen);
         }
         Ok(set)
     }
@@ -149,18 +150,6 @@ fn here() -> Result<PathBuf, RollbackError> {
 
 fn words(paths: Option<Vec<PathArg>>) -> Vec<OsString> {
     paths.unwrap_or_default().into_iter().map(|path| path.0.into_os_string()).collect()
-}
-
-fn conflicts(word: &str) -> PyResult<Conflicts> {
-    match word {
-        "keep" => Ok(Conflicts::Keep),
-        "force" => Ok(Conflicts::Force),
-        "merge" => Ok(Conflicts::Merge { markers: false }),
-        "merge_with_markers" => Ok(Conflicts::Merge { markers: true }),
-        _ => Err(PyValueError::new_err(format!(
-            "conflicts must be \"keep\", \"merge\", \"merge_with_markers\" or \"force\", not {word:?}"
-        ))),
-    }
 }
 
 #[pymethods]
@@ -231,7 +220,7 @@ impl RollbackSession {
     #[pyo3(signature = (snapshot = 0))]
     fn coverage<'py>(&self, py: Python<'py>, snapshot: u32) -> PyResult<Bound<'py, PyAny>> {
         let coverage = self.with(py, &TaskWatch::default(), |session, _| {
-            let (id, _) = RollbackSession::range(session, snapshot, None)?;
+            let (id, _) = session.range(snapshot, None)?;
             session.coverage(&id)
         })?;
         plain::value(py, &coverage)
@@ -248,13 +237,13 @@ impl RollbackSession {
         to_snapshot: Option<u32>,
         progress: Option<Py<PyAny>>,
         cancel: Option<&Cancel>,
-    ) -> PyResult<SessionChanges> {
+    ) -> PyResult<HistoryChanges> {
         let watch = TaskWatch::new(py, progress, cancel.cloned())?;
         let paths = words(paths);
         let set = self.with(py, &watch, |session, _| {
             RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)
         })?;
-        Ok(SessionChanges { set })
+        Ok(HistoryChanges::from(&set))
     }
 
     /// The changes as a patch for `git apply`: bytes, since files may hold any.
@@ -297,17 +286,22 @@ impl RollbackSession {
         dry_run: bool,
         progress: Option<Py<PyAny>>,
         cancel: Option<&Cancel>,
-    ) -> PyResult<RollbackReport> {
+    ) -> PyResult<RestoreResult> {
         let watch = TaskWatch::new(py, progress, cancel.cloned())?;
         let conflicts = self::conflicts(conflicts)?;
         let none = paths.as_ref().is_some_and(Vec::is_empty);
         let paths = words(paths);
-        let outcome = self.with(py, &watch, |session, _| {
+        let id = &self.entry.id;
+        self.with(py, &watch, |session, _| {
             session.recover()?;
-            let (snapshot, _) = RollbackSession::range(session, snapshot, None)?;
+            let (snapshot, _) = session.range(snapshot, None)?;
             if none {
                 // An empty choice means nothing, not everything.
-                return Ok(RestoreResult::Done(Done::default()));
+                return Ok(if dry_run {
+                    RestoreResult::planned(id, &Plan::default())
+                } else {
+                    RestoreResult::done(id, &Done::default())
+                });
             }
             let paths = if paths.is_empty() {
                 Vec::new()
@@ -316,12 +310,11 @@ impl RollbackSession {
             };
             let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
             if dry_run {
-                session.plan(&choice).map(RestoreResult::Plan)
+                session.plan(&choice).map(|plan| RestoreResult::planned(id, &plan))
             } else {
-                session.restore(&choice).map(RestoreResult::Done)
+                session.restore(&choice).map(|done| RestoreResult::done(id, &done))
             }
-        })?;
-        Ok(RollbackReport { session: self.entry.id.clone(), outcome })
+        })
     }
 
     /// Undo a restore: the one with this id, or the last one that was not undone.
@@ -333,18 +326,17 @@ impl RollbackSession {
         dry_run: bool,
         progress: Option<Py<PyAny>>,
         cancel: Option<&Cancel>,
-    ) -> PyResult<RollbackReport> {
+    ) -> PyResult<RestoreResult> {
         let watch = TaskWatch::new(py, progress, cancel.cloned())?;
-        let restore = restore.as_deref();
-        let outcome = self.with(py, &watch, |session, _| {
+        let (id, restore) = (&self.entry.id, restore.as_deref());
+        self.with(py, &watch, |session, _| {
             session.recover()?;
             if dry_run {
-                session.plan_undo(restore).map(RestoreResult::Plan)
+                session.plan_undo(restore).map(|plan| RestoreResult::planned(id, &plan))
             } else {
-                session.undo(restore).map(RestoreResult::Done)
+                session.undo(restore).map(|done| RestoreResult::done(id, &done))
             }
-        })?;
-        Ok(RollbackReport { session: self.entry.id.clone(), outcome })
+        })
     }
 
     /// Complete an interrupted restore; None if there is none.
@@ -354,13 +346,10 @@ impl RollbackSession {
         py: Python<'_>,
         progress: Option<Py<PyAny>>,
         cancel: Option<&Cancel>,
-    ) -> PyResult<Option<RollbackReport>> {
+    ) -> PyResult<Option<RestoreResult>> {
         let watch = TaskWatch::new(py, progress, cancel.cloned())?;
         let done = self.with(py, &watch, |session, _| session.recover())?;
-        Ok(done.map(|done| RollbackReport {
-            session: self.entry.id.clone(),
-            outcome: RestoreResult::Done(done),
-        }))
+        Ok(done.map(|done| RestoreResult::done(&self.entry.id, &done)))
     }
 
     /// Recompute everything that is stored, and compare it with what was sealed: `good`, and `problems` if it is not.
@@ -381,14 +370,14 @@ impl RollbackSession {
     fn pin(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
         long(py, &TaskWatch::default(), |_| {
             let pin = || self.catalogue.pin(&self.found()?, pinned);
-            pin().map_err(|error| error::rollback(&error))
+            pin().raised(error::rollback)
         })
     }
 
     /// The data of `nono rollback list --json`, read anew.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let value = long(py, &TaskWatch::default(), |_| {
-            self.found().and_then(|entry| json::session(&entry)).map_err(|error| error::rollback(&error))
+            self.found().and_then(|entry| json::session(&entry)).raised(error::rollback)
         })?;
         plain::plain(py, &value)
     }
@@ -403,17 +392,18 @@ impl RollbackSession {
     }
 }
 
-/// Remove old sessions, and free what only they needed. Running and pinned ones stay.
+/// Remove old sessions, and free what only they needed. Running and pinned ones stay. The data of
+/// `nono rollback cleanup --json`.
 #[pyfunction]
 #[pyo3(signature = (*, keep = None, older_than_days = None, max_bytes = None, remove_all = false, dry_run = false))]
-pub(super) fn cleanup_sessions(
+pub(crate) fn cleanup_sessions(
     py: Python<'_>,
     keep: Option<usize>,
     older_than_days: Option<u32>,
     max_bytes: Option<u64>,
     remove_all: bool,
     dry_run: bool,
-) -> PyResult<Bound<'_, PyDict>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let retention = nono::rollback::Retention {
         max_sessions: keep,
         max_per_project: None,
@@ -426,15 +416,7 @@ pub(super) fn cleanup_sessions(
         return Err(PyValueError::new_err("give a limit: keep, older_than_days, max_bytes or remove_all"));
     }
     let catalogue = catalogue(py)?;
-    let pruned = long(py, &TaskWatch::default(), |_| {
-        catalogue.prune(&retention, dry_run).map_err(|error| error::rollback(&error))
-    })?;
-    let dict = PyDict::new(py);
-    dict.set_item("dry_run", dry_run)?;
-    dict.set_item("removed", pruned.removed.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>())?;
-    dict.set_item("bytes_before", pruned.bytes_before)?;
-    dict.set_item("bytes_after", pruned.bytes_after)?;
-    dict.set_item("over_budget", pruned.over_budget)?;
-    dict.set_item("problems", pruned.problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    Ok(dict)
+    let pruned =
+        long(py, &TaskWatch::default(), |_| catalogue.prune(&retention, dry_run).raised(error::rollback))?;
+    plain::plain(py, &json::pruned(&pruned, dry_run).raised(error::rollback)?)
 }

@@ -11,11 +11,12 @@ use nono::undo::{Points, UndoError, Undoing};
 use pyo3::prelude::*;
 
 use super::sessions::catalogue;
-use super::{error, host, plain};
+use super::{error, host};
 use crate::blocking::{TaskWatch, long};
 use crate::error::{Raise, SessionError};
 use crate::list_args::some_many;
 use crate::paths::PathArg;
+use crate::plain;
 
 /// What `nono undo` goes back to in a directory (this one, if none is given), newest first: sessions, and checkpoints
 /// that were taken before an agent or a command worked. Each is a dict with `kind` ("session" or "checkpoint"), `id`,
@@ -23,7 +24,7 @@ use crate::paths::PathArg;
 /// time such as "10:15", "2h" or "2026-08-01 10:15"): those to go back through, one after the other, until then.
 #[pyfunction]
 #[pyo3(signature = (path = None, *, paths = None, to = None))]
-pub(super) fn undo_points(
+pub(crate) fn undo_points(
     py: Python<'_>,
     path: Option<PathArg>,
     #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,

@@ -3,10 +3,10 @@
 use nono::snapshot as engine;
 use nono::snapshot::{CoverageNote, LeftOut};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use super::names::Names;
-use crate::{paths, render};
+use crate::{plain, render};
 
 /// The coverage of a snapshot: what it holds and does not hold, in numbers and examples.
 #[pyclass(frozen, module = "nono_py")]
@@ -65,24 +65,8 @@ impl Coverage {
 
     /// Excluded paths by cause: dicts of cause, entries, directories, examples (dicts of path and reason).
     #[getter]
-    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let all = PyList::empty(py);
-        for left_out in &self.coverage.left_out {
-            let examples = PyList::empty(py);
-            for example in &left_out.examples {
-                let dict = PyDict::new(py);
-                dict.set_item("path", paths::to_python(py, &example.path))?;
-                dict.set_item("reason", &example.reason)?;
-                examples.append(dict)?;
-            }
-            let dict = PyDict::new(py);
-            dict.set_item("cause", Coverage::cause(left_out))?;
-            dict.set_item("entries", left_out.entries)?;
-            dict.set_item("directories", left_out.directories)?;
-            dict.set_item("examples", examples)?;
-            all.append(dict)?;
-        }
-        Ok(all)
+    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.coverage.left_out)
     }
 
     /// Further notes: a tracked path that does not exist, ignore rules that were not applied.
@@ -100,15 +84,8 @@ impl Coverage {
     }
 
     /// The values as a plain dict.
-    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("files", self.coverage.files)?;
-        dict.set_item("bytes", self.coverage.bytes)?;
-        dict.set_item("directories", self.coverage.directories)?;
-        dict.set_item("others", self.coverage.others)?;
-        dict.set_item("left_out", self.left_out(py)?)?;
-        dict.set_item("notes", self.notes())?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "files bytes directories others left_out notes")
     }
 
     fn __repr__(&self) -> String {

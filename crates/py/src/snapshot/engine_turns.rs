@@ -10,9 +10,9 @@ use std::time::Duration;
 use nono::snapshot::{ExclusionConfig, Limits, ManagerOptions, SnapshotManager};
 use pyo3::prelude::*;
 
-use super::error::{cancelled, raise};
+use super::error::raise;
 use crate::blocking::TaskProgress;
-use crate::error::{Raise, SnapshotError};
+use crate::error::{Raise, SnapshotError, cancelled};
 
 /// Interval at which a waiting thread checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);

@@ -12,7 +12,7 @@ use nono::snapshot::store::StoreError;
 use nono::snapshot::{CaptureError, ObjectError};
 use pyo3::prelude::*;
 
-use crate::error::{Cancelled, Raise, SnapshotError};
+use crate::error::{Raise, SnapshotError, cancelled};
 
 /// Kind of an error of the system.
 fn system(source: &io::Error) -> &'static str {
@@ -78,12 +78,7 @@ pub(crate) fn raise_object(error: ObjectError) -> PyErr {
 }
 
 fn told(message: String, (kind, path): ErrorDetails) -> PyErr {
-    let raise = Raise::new(kind, message);
-    match path {
-        Some(path) => raise.about(path),
-        None => raise,
-    }
-    .as_a::<SnapshotError>()
+    Raise::new(kind, message).maybe_about(path).as_a::<SnapshotError>()
 }
 
 /// Errors that are not a `SnapshotError`.
@@ -99,11 +94,6 @@ impl Other {
             Other::Cancelled => cancelled(),
         }
     }
-}
-
-/// Exception for work that was cancelled.
-pub(crate) fn cancelled() -> PyErr {
-    Raise::new("cancelled", "cancelled").as_a::<Cancelled>()
 }
 
 fn capture(error: CaptureError) -> Result<ErrorDetails, Other> {

@@ -6,16 +6,45 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::list_args::many;
+use crate::plain;
 
 /// Rules for what snapshots exclude.
 ///
 /// A pattern without ``/`` is the name of a file or folder; with ``/`` it is a part of the path below the tracked path.
 /// Globs are on names. ``force_include`` is taken whatever the others say, also inside of what they leave out.
 /// Nothing above a tracked path is ever looked at.
-#[pyclass(frozen, module = "nono_py")]
+#[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Clone, Debug)]
 pub(crate) struct ExclusionConfig {
-    pub(crate) config: engine::ExclusionConfig,
+    /// Whether git's ignore files count.
+    use_gitignore: bool,
+    /// Names, or parts of paths.
+    exclude_patterns: Vec<String>,
+    /// Globs on names.
+    exclude_globs: Vec<String>,
+    /// Names, or parts of paths, that are taken anyway.
+    force_include: Vec<String>,
+    /// Whether what tools make, and can make again, is left out.
+    artifacts: bool,
+    /// Whether large packs of git are taken where copying them is costly.
+    large_git_packs: bool,
+    /// The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off.
+    max_ignored_folder: Option<u64>,
+}
+
+impl ExclusionConfig {
+    pub(crate) fn config(&self) -> engine::ExclusionConfig {
+        engine::ExclusionConfig {
+            use_gitignore: self.use_gitignore,
+            exclude_patterns: self.exclude_patterns.clone(),
+            exclude_globs: self.exclude_globs.clone(),
+            force_include: self.force_include.clone(),
+            artifacts: self.artifacts,
+            max_ignored_folder: self.max_ignored_folder,
+            max_repository: None,
+            large_git_packs: if self.large_git_packs { LargePacks::Take } else { LargePacks::LeaveOut },
+        }
+    }
 }
 
 #[pymethods]
@@ -34,81 +63,30 @@ impl ExclusionConfig {
         large_git_packs: bool,
         max_ignored_folder: Option<u64>,
     ) -> ExclusionConfig {
-        let large_git_packs = if large_git_packs { LargePacks::Take } else { LargePacks::LeaveOut };
-        let config = engine::ExclusionConfig {
+        ExclusionConfig {
             use_gitignore,
             exclude_patterns,
             exclude_globs,
             force_include,
             artifacts,
-            max_ignored_folder,
-            max_repository: None,
             large_git_packs,
-        };
-        ExclusionConfig { config }
-    }
-
-    /// Whether git's ignore files count.
-    #[getter]
-    fn use_gitignore(&self) -> bool {
-        self.config.use_gitignore
-    }
-
-    /// Names, or parts of paths.
-    #[getter]
-    fn exclude_patterns(&self) -> Vec<String> {
-        self.config.exclude_patterns.clone()
-    }
-
-    /// Globs on names.
-    #[getter]
-    fn exclude_globs(&self) -> Vec<String> {
-        self.config.exclude_globs.clone()
-    }
-
-    /// Names, or parts of paths, that are taken anyway.
-    #[getter]
-    fn force_include(&self) -> Vec<String> {
-        self.config.force_include.clone()
-    }
-
-    /// Whether what tools make, and can make again, is left out.
-    #[getter]
-    fn artifacts(&self) -> bool {
-        self.config.artifacts
-    }
-
-    /// Whether large packs of git are taken where copying them is costly.
-    #[getter]
-    fn large_git_packs(&self) -> bool {
-        self.config.large_git_packs == LargePacks::Take
-    }
-
-    /// The size in bytes beyond which a folder that git ignores is left out, where `use_gitignore` is off.
-    #[getter]
-    fn max_ignored_folder(&self) -> Option<u64> {
-        self.config.max_ignored_folder
+            max_ignored_folder,
+        }
     }
 
     /// The values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("use_gitignore", self.config.use_gitignore)?;
-        dict.set_item("exclude_patterns", &self.config.exclude_patterns)?;
-        dict.set_item("exclude_globs", &self.config.exclude_globs)?;
-        dict.set_item("force_include", &self.config.force_include)?;
-        dict.set_item("artifacts", self.config.artifacts)?;
-        dict.set_item("large_git_packs", self.large_git_packs())?;
-        dict.set_item("max_ignored_folder", self.config.max_ignored_folder)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "use_gitignore exclude_patterns exclude_globs force_include artifacts large_git_packs \
+                     max_ignored_folder";
+        plain::attributes(slf, names)
     }
 
     fn __repr__(&self) -> String {
         format!(
             "ExclusionConfig(gitignore={}, patterns={}, globs={})",
-            self.config.use_gitignore,
-            self.config.exclude_patterns.len(),
-            self.config.exclude_globs.len()
+            self.use_gitignore,
+            self.exclude_patterns.len(),
+            self.exclude_globs.len()
         )
     }
 }

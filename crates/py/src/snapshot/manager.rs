@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::engine_turns::{EngineTurn, Opening};
-use super::error::{cancelled, raise};
+use super::error::raise;
 use super::exclusion::ExclusionConfig;
 use super::manifest::SnapshotManifest;
 use super::metadata::SessionMetadata;
@@ -19,7 +19,7 @@ use super::names::Names;
 use super::restored::RestoreReport;
 use super::values::change_list;
 use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
-use crate::error::{Raise, SnapshotError};
+use crate::error::{Raise, SnapshotError, cancelled};
 use crate::list_args::{many, some_many};
 use crate::paths::{self, PathArg};
 
@@ -124,7 +124,7 @@ impl SnapshotManager {
         max_bytes: u64,
         store: Option<PathArg>,
     ) -> PyResult<SnapshotManager> {
-        let exclusion = exclusion.map(|exclusion| exclusion.get().config.clone()).unwrap_or_default();
+        let exclusion = exclusion.map(|exclusion| exclusion.get().config()).unwrap_or_default();
         let (turn, names, roots) = long(py, &TaskWatch::default(), |live| {
             let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
             for PathArg(given) in tracked_paths {

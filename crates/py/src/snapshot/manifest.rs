@@ -12,11 +12,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::coverage::Coverage;
-use super::error::{cancelled, raise_object};
+use super::error::raise_object;
 use super::names::Names;
 use super::values::{ContentHash, FileState};
 use crate::blocking::{TaskProgress, TaskWatch, long};
+use crate::error::cancelled;
 use crate::paths::{self, PathArg};
+use crate::plain;
 
 /// One snapshot.
 #[pyclass(frozen, module = "nono_py")]
@@ -209,26 +211,10 @@ impl SnapshotManifest {
     }
 
     /// All values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("number", self.manifest.number)?;
-        dict.set_item("id", self.id())?;
-        dict.set_item("timestamp", &self.manifest.timestamp)?;
-        dict.set_item("parent", self.manifest.parent)?;
-        dict.set_item("merkle_root", self.manifest.merkle_root.hex())?;
-        dict.set_item("state_root", self.manifest.state_root.hex())?;
-        dict.set_item("durable", self.manifest.durable)?;
-        let files = PyDict::new(py);
-        let listed = self.list(py, |entry| engine::FileState::of(entry).map(FileState::from))?;
-        for (range, state) in &listed.entries {
-            files.set_item(listed.path(py, range), state.to_dict(py)?)?;
-        }
-        dict.set_item("files", files)?;
-        dict.set_item("symlinks", self.symlinks(py)?)?;
-        dict.set_item("directories", self.directories(py)?)?;
-        dict.set_item("special", self.special(py)?)?;
-        dict.set_item("coverage", self.coverage().to_dict(py)?)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "number id timestamp parent merkle_root state_root durable files symlinks directories \
+                     special coverage";
+        plain::attributes(slf, names)
     }
 
     fn __repr__(&self) -> String {

@@ -13,6 +13,7 @@ use super::values::ContentHash;
 use crate::error::Raise;
 use crate::list_args::many;
 use crate::paths::{self, PathArg};
+use crate::plain;
 
 /// Data about a session beside its snapshots.
 #[pyclass(frozen, module = "nono_py")]
@@ -139,12 +140,8 @@ impl SessionMetadata {
 
     /// The program that was run: a dict of resolved_path and sha256, or None.
     #[getter]
-    fn executable_identity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(identity) = self.lock().executable_identity.clone() else { return Ok(None) };
-        let dict = PyDict::new(py);
-        dict.set_item("resolved_path", paths::to_python(py, &identity.resolved_path))?;
-        dict.set_item("sha256", identity.sha256.hex())?;
-        Ok(Some(dict))
+    fn executable_identity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.value().executable_identity)
     }
 
     /// The number of events in its audit log.
@@ -155,26 +152,14 @@ impl SessionMetadata {
 
     /// The digests of that log: a dict of hash_algorithm, event_count, chain_head and merkle_root, or None.
     #[getter]
-    fn audit_integrity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(integrity) = self.lock().audit_integrity.clone() else { return Ok(None) };
-        let dict = PyDict::new(py);
-        dict.set_item("hash_algorithm", integrity.hash_algorithm)?;
-        dict.set_item("event_count", integrity.event_count)?;
-        dict.set_item("chain_head", integrity.chain_head)?;
-        dict.set_item("merkle_root", integrity.merkle_root)?;
-        Ok(Some(dict))
+    fn audit_integrity<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.value().audit_integrity)
     }
 
     /// The signature of that log: a dict of predicate_type, key_id, public_key and bundle_filename, or None.
     #[getter]
-    fn audit_attestation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(attestation) = self.lock().audit_attestation.clone() else { return Ok(None) };
-        let dict = PyDict::new(py);
-        dict.set_item("predicate_type", attestation.predicate_type)?;
-        dict.set_item("key_id", attestation.key_id)?;
-        dict.set_item("public_key", attestation.public_key)?;
-        dict.set_item("bundle_filename", attestation.bundle_filename)?;
-        Ok(Some(dict))
+    fn audit_attestation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        plain::value(py, &self.value().audit_attestation)
     }
 
     /// The text of `session.json`.
@@ -191,23 +176,11 @@ impl SessionMetadata {
     }
 
     /// The values as a plain dict, with the keys of `to_json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("session_id", self.session_id())?;
-        dict.set_item("started", self.started())?;
-        dict.set_item("ended", self.ended())?;
-        dict.set_item("command", self.command())?;
-        dict.set_item("executable_identity", self.executable_identity(py)?)?;
-        dict.set_item("tracked_paths", self.tracked_paths(py))?;
-        dict.set_item("snapshot_count", self.snapshot_count())?;
-        dict.set_item("exit_code", self.exit_code())?;
-        let roots: Vec<String> = self.lock().merkle_roots.iter().map(MerkleRoot::hex).collect();
-        dict.set_item("merkle_roots", roots)?;
-        dict.set_item("network_events", self.network_events(py)?)?;
-        dict.set_item("audit_event_count", self.audit_event_count())?;
-        dict.set_item("audit_integrity", self.audit_integrity(py)?)?;
-        dict.set_item("audit_attestation", self.audit_attestation(py)?)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "session_id started ended command executable_identity tracked_paths snapshot_count \
+                     exit_code merkle_roots network_events audit_event_count audit_integrity \
+                     audit_attestation";
+        plain::attributes(slf, names)
     }
 
     fn __repr__(&self) -> String {

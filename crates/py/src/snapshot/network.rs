@@ -84,7 +84,7 @@ fn one_of(key: &str, text: String, known: &[&str]) -> PyResult<String> {
     if known.contains(&text.as_str()) {
         return Ok(text);
     }
-    Err(PyValueError::new_err(format!("{text:?} is no {key}; known are {}", known.join(", "))))
+    Err(PyValueError::new_err(format!("{text:?} is not a valid {key}; use one of {}", known.join(", "))))
 }
 
 fn word(event: &Bound<'_, PyDict>, key: &str, known: &[&str]) -> PyResult<Option<String>> {

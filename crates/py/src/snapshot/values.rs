@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::names::Names;
-use crate::paths;
+use crate::{paths, plain};
 
 /// A SHA-256: of a file's content, or of a whole snapshot.
 #[pyclass(frozen, eq, module = "nono_py")]
@@ -53,19 +53,27 @@ impl ContentHash {
 #[pyclass(frozen, module = "nono_py")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileState {
-    hash: [u8; 32],
+    /// The SHA-256 of its bytes (of files over 1 GiB, over the hashes of their pieces).
+    #[pyo3(get)]
+    hash: ContentHash,
+    /// The size in bytes.
+    #[pyo3(get)]
     size: u64,
-    seconds: i64,
+    /// The time of the last change, in whole seconds since 1970.
+    #[pyo3(get)]
+    mtime: i64,
     nanos: u32,
+    /// The permission bits: `mode & 0o7777`.
+    #[pyo3(get)]
     permissions: u16,
 }
 
 impl From<engine::FileState> for FileState {
     fn from(state: engine::FileState) -> FileState {
         FileState {
-            hash: *state.hash.as_bytes(),
+            hash: ContentHash(*state.hash.as_bytes()),
             size: state.size,
-            seconds: state.mtime.seconds,
+            mtime: state.mtime.seconds,
             nanos: state.mtime.nanos,
             permissions: state.permissions,
         }
@@ -74,45 +82,15 @@ impl From<engine::FileState> for FileState {
 
 #[pymethods]
 impl FileState {
-    /// The SHA-256 of its bytes (of files over 1 GiB, over the hashes of their pieces).
-    #[getter]
-    fn hash(&self) -> ContentHash {
-        ContentHash(self.hash)
-    }
-
-    /// The size in bytes.
-    #[getter]
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// The time of the last change, in whole seconds since 1970.
-    #[getter]
-    fn mtime(&self) -> i64 {
-        self.seconds
-    }
-
     /// The time of the last change, in nanoseconds since 1970.
     #[getter]
     fn mtime_ns(&self) -> i128 {
-        i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
-    }
-
-    /// The permission bits: `mode & 0o7777`.
-    #[getter]
-    fn permissions(&self) -> u16 {
-        self.permissions
+        i128::from(self.mtime) * 1_000_000_000 + i128::from(self.nanos)
     }
 
     /// The values as a plain dict.
-    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("hash", self.hash().text())?;
-        dict.set_item("size", self.size)?;
-        dict.set_item("mtime", self.seconds)?;
-        dict.set_item("mtime_ns", self.mtime_ns())?;
-        dict.set_item("permissions", self.permissions)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "hash size mtime mtime_ns permissions")
     }
 
     fn __repr__(&self) -> String {
@@ -193,15 +171,8 @@ impl Change {
     }
 
     /// The values as a plain dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("path", self.path(py))?;
-        dict.set_item("change_type", self.type_word())?;
-        dict.set_item("size_delta", self.change.size_delta)?;
-        dict.set_item("kind", self.kind())?;
-        dict.set_item("old_hash", self.old_hash().map(ContentHash::text))?;
-        dict.set_item("new_hash", self.new_hash().map(ContentHash::text))?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        plain::attributes(slf, "path change_type size_delta kind old_hash new_hash")
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsFd;
 
 use crate::dirs::{DirId, Dirs};
-use crate::record::{Entries, Payload};
 use crate::scan::Listing;
+use crate::scan_record::{Entries, Payload};
 use crate::stat::{Stat, stat_at};
 
 /// Scans after which a repository that goes on changing is left out.

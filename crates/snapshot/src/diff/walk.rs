@@ -82,7 +82,7 @@ pub(crate) trait Visit {
     fn leave(&mut self) -> Result<(), ObjectError>;
 }
 
-/// Which entries are skipped.
+/// Entries that a walk skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// Skip equal entries and everything below them.

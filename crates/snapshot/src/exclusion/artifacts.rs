@@ -9,7 +9,7 @@
 
 use once_cell::race::OnceBox;
 
-use super::around::Around;
+use super::evidence::Evidence;
 use super::glob::Glob;
 
 /// A line of the table.
@@ -106,7 +106,7 @@ pub(super) fn is_candidate(name: &[u8]) -> bool {
 }
 
 /// Description of the artifact that a directory is, by its name and the evidence around it.
-pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str> {
+pub(super) fn directory(name: &[u8], around: &dyn Evidence) -> Option<&'static str> {
     // An empty marker is no evidence: no tool writes it so.
     let inside = |marker: &&str| around.is_filled(&[name, b"/", marker.as_bytes()].concat());
     let beside = |marker: &&str| match marker.strip_prefix('*') {
@@ -122,7 +122,7 @@ pub(super) fn directory(name: &[u8], around: &dyn Around) -> Option<&'static str
 }
 
 /// Description of a directory that is tagged as a cache.
-pub(super) fn tagged(name: &[u8], around: &dyn Around) -> Option<&'static str> {
+pub(super) fn tagged(name: &[u8], around: &dyn Evidence) -> Option<&'static str> {
     let tag = [name, b"/CACHEDIR.TAG"].concat();
     around.begins_with(&tag, SIGNATURE).then_some("a cache, by its CACHEDIR.TAG")
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::ignore_file::{IgnoreRule, List, Subject};
 use super::repository::{Repository, Standing, WorktreeTop};
 use super::shared::SharedRules;
-use super::{Around, ExclusionVerdict, artifacts};
+use super::{Evidence, ExclusionVerdict, artifacts};
 use crate::hash::tagged;
 use crate::node::Reason;
 
@@ -22,7 +22,7 @@ pub struct DirRules {
     digest: [u8; 32],
 }
 
-/// How entries are judged.
+/// Rules that apply to the entries of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Plain,
@@ -108,7 +108,7 @@ impl DirRules {
     }
 
     /// Verdict on an entry. `path` is relative to the root, `name` its last component.
-    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> ExclusionVerdict {
+    pub fn judge(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Evidence) -> ExclusionVerdict {
         if self.is_trivial() {
             return ExclusionVerdict::Take;
         }
@@ -127,7 +127,7 @@ impl DirRules {
         }
     }
 
-    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Around) -> ExclusionVerdict {
+    fn judge_plain(&self, path: &[u8], name: &[u8], is_dir: bool, around: &dyn Evidence) -> ExclusionVerdict {
         if let Some((link, rule)) = self.ignored(path, name, is_dir).filter(|_| self.shared.leaves_ignored())
         {
             let reason = Reason::Ignored { rule: link.list.line(rule), file: link.file.clone() };
@@ -157,7 +157,7 @@ impl DirRules {
         path: &[u8],
         name: &[u8],
         is_dir: bool,
-        around: &dyn Around,
+        around: &dyn Evidence,
     ) -> ExclusionVerdict {
         let limit = self.shared.config.max_repository.filter(|_| is_dir);
         let is_large = |limit: &u64| self.shared.is_large_folder(path, &|| around.is_larger(name, *limit));
@@ -168,7 +168,7 @@ impl DirRules {
     }
 
     /// Reason to exclude an ignored folder when ignored files are captured.
-    fn too_large(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<Reason> {
+    fn too_large(&self, path: &[u8], name: &[u8], around: &dyn Evidence) -> Option<Reason> {
         let limit = self.shared.config.max_ignored_folder?;
         self.ignored(path, name, true)?;
         let large = self.shared.is_large_folder(path, &|| around.is_larger(name, limit));

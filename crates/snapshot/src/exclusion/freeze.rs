@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::dir_rules::DirRules;
-use super::enter::frozen_root;
 use super::frozen::{FrozenAbove, FrozenRepository, FrozenRules};
 use super::index::Tracked;
 use super::paths::{PathSet, last_component};
 use super::repository::WorktreeTop;
 use super::shared::{RepositoryRecord, RuleRecord, RuleSource, SharedRules};
-use super::{Around, ExclusionVerdict, Rules};
+use super::subdirectory_rules::frozen_root;
+use super::{Evidence, ExclusionVerdict, Rules};
 
 impl Rules {
     /// Freeze everything that was read and decided since these rules were made; call it after the scan.
@@ -123,7 +123,7 @@ impl FreezeWalk {
     fn new(shared: &Arc<SharedRules>) -> FreezeWalk {
         let added = match &shared.source {
             RuleSource::Frozen(frozen) => frozen.look(b""),
-            RuleSource::Live(_) => super::shared::Added::default(),
+            RuleSource::Live(_) => super::shared::AddedRules::default(),
         };
         FreezeWalk { root: frozen_root(shared, added), dirs: Vec::new(), at: Vec::new() }
     }
@@ -166,7 +166,7 @@ fn enter(outer: &Arc<DirRules>, path: &[u8]) -> Option<Arc<DirRules>> {
 /// Evidence that is always there, so that every candidate counts as an artifact.
 pub(super) struct Anything;
 
-impl Around for Anything {
+impl Evidence for Anything {
     fn is_filled(&self, _path: &[u8]) -> bool {
         true
     }

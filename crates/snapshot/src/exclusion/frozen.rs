@@ -12,7 +12,7 @@ use super::config::{ExclusionConfig, LargePacks};
 use super::index::Tracked;
 use super::paths::{PathSet, relative};
 use super::repository::{Repository, WorktreeTop};
-use super::shared::{Above, Added, RepositoryRecord};
+use super::shared::{AddedRules, ParentRepository, RepositoryRecord};
 use crate::bytes::{Malformed, Reader, Writer};
 
 /// Result of [`super::Rules::freeze`].
@@ -77,9 +77,9 @@ impl FrozenRules {
         rules
     }
 
-    pub(super) fn look(&self, path: &[u8]) -> Added {
+    pub(super) fn look(&self, path: &[u8]) -> AddedRules {
         let repository = self.repositories.get(path).map(|found| found.thaw(WorktreeTop::below(path)));
-        Added { repository, ignore_file: self.files.get(path).cloned() }
+        AddedRules { repository, ignore_file: self.files.get(path).cloned() }
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -163,9 +163,9 @@ impl FrozenRepository {
 }
 
 impl FrozenAbove {
-    pub(super) fn thaw(&self) -> Above {
+    pub(super) fn thaw(&self) -> ParentRepository {
         let repository = self.repository.thaw(WorktreeTop::Above(self.prefix.clone()));
-        Above { prefix: self.prefix.clone(), repository, files: self.files.clone() }
+        ParentRepository { prefix: self.prefix.clone(), repository, files: self.files.clone() }
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<FrozenAbove, Malformed> {

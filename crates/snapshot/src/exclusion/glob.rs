@@ -1,7 +1,8 @@
 //! Globs on single names, as callers write them: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}` (nested too), `\` before anything.
 //!
 //! A leading `**/` is allowed and has no effect; with any other `/` a glob cannot match a name. Matching is by bytes,
-//! not characters, and case-sensitive.
+//! not characters, and case-sensitive. They run on the engine of git's ignore rules; `nono_policy::glob`
+//! matches whole paths, and is in a crate beside this one.
 
 use super::wildmatch::{Class, CompiledPattern};
 

@@ -16,10 +16,10 @@ use super::dir_rules::DirRules;
 use super::ignore_file::{List, Subject};
 use super::paths::last_component;
 use super::repository::WorktreeTop;
-use super::shared::{Above, RepositoryRecord, RootRules, SharedRules};
+use super::shared::{ParentRepository, RepositoryRecord, RootRules, SharedRules};
 use crate::node::Reason;
 
-pub(super) fn find(live: &RootRules, shared: &SharedRules) -> Option<Above> {
+pub(super) fn find(live: &RootRules, shared: &SharedRules) -> Option<ParentRepository> {
     let device = fstat(open(&live.root)?).ok()?.st_dev;
     let mut steps = String::new();
     for top in live.root.ancestors().skip(1) {
@@ -32,7 +32,7 @@ pub(super) fn find(live: &RootRules, shared: &SharedRules) -> Option<Above> {
         let prefix: Box<[u8]> = [below, b"/"].concat().into();
         let place = WorktreeTop::Above(prefix.clone());
         if let Some(repository) = live.repository(shared, dir.as_fd(), place, &format!("{steps}.git")) {
-            let above = Above { prefix, repository, files: Vec::new() };
+            let above = ParentRepository { prefix, repository, files: Vec::new() };
             return Some(with_files(live, shared, top, below, above));
         }
     }
@@ -49,7 +49,13 @@ fn open(path: &Path) -> Option<OwnedFd> {
 }
 
 /// Read the ignore files from the top down to the root's parent.
-fn with_files(live: &RootRules, shared: &SharedRules, top: &Path, below: &[u8], mut above: Above) -> Above {
+fn with_files(
+    live: &RootRules,
+    shared: &SharedRules,
+    top: &Path,
+    below: &[u8],
+    mut above: ParentRepository,
+) -> ParentRepository {
     if !shared.ignore_in_force() {
         return above;
     }
@@ -71,13 +77,13 @@ fn with_files(live: &RootRules, shared: &SharedRules, top: &Path, below: &[u8], 
 }
 
 /// The rule above the root that excludes the root or a directory containing it.
-fn leaves_out_root(below: &[u8], above: &Above) -> Option<Reason> {
+fn leaves_out_root(below: &[u8], above: &ParentRepository) -> Option<Reason> {
     let ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     ends.chain([below.len()]).find_map(|end| leaves_out(&below[..end], above))
 }
 
 /// The innermost ignore file that matches `dir` decides; `info/exclude` comes last.
-fn leaves_out(dir: &[u8], above: &Above) -> Option<Reason> {
+fn leaves_out(dir: &[u8], above: &ParentRepository) -> Option<Reason> {
     let holds = |from: &[u8]| {
         from.is_empty() || dir.strip_prefix(from).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
     };
@@ -104,7 +110,7 @@ fn file_name(prefix: &[u8], dir: &[u8], name: &str) -> String {
 
 impl DirRules {
     /// Add the rules of the repository above.
-    pub(super) fn with_above(&self, above: &Above) -> DirRules {
+    pub(super) fn with_above(&self, above: &ParentRepository) -> DirRules {
         let RepositoryRecord { repository, exclude } = &above.repository;
         let mut rules = self.with_repository(Arc::clone(repository));
         if let Some(text) = exclude {

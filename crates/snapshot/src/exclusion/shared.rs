@@ -14,7 +14,7 @@ use super::frozen::FrozenRules;
 use super::git_dir::{self, GitDir, GitEntry};
 use super::parent_repository;
 use super::repository::{Repository, WorktreeTop};
-use super::{Around, ExclusionConfig, ExclusionNote, Has, RulesError, artifacts};
+use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
 use crate::bytes::Writer;
 use crate::hash::tagged;
 
@@ -48,7 +48,7 @@ pub(super) struct RuleRecord {
     pub(super) files: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// Repositories at or below the root, by their top directory.
     pub(super) repositories: BTreeMap<Vec<u8>, RepositoryRecord>,
-    pub(super) above: Option<Above>,
+    pub(super) above: Option<ParentRepository>,
     pub(super) inside_git: bool,
     /// Decisions on directories that might be artifacts.
     pub(super) artifacts: BTreeMap<Vec<u8>, Option<String>>,
@@ -65,7 +65,7 @@ pub(super) struct RepositoryRecord {
 
 /// The repository that contains the root, when its top is above the root.
 #[derive(Clone, Debug)]
-pub(super) struct Above {
+pub(super) struct ParentRepository {
     /// Path of the root relative to the top, ending with a slash.
     pub(super) prefix: Box<[u8]>,
     pub(super) repository: RepositoryRecord,
@@ -75,7 +75,7 @@ pub(super) struct Above {
 
 /// Rules that one directory adds.
 #[derive(Debug, Default)]
-pub(super) struct Added {
+pub(super) struct AddedRules {
     pub(super) repository: Option<RepositoryRecord>,
     pub(super) ignore_file: Option<Arc<[u8]>>,
 }
@@ -126,7 +126,7 @@ impl SharedRules {
     }
 
     /// Rules that the directory at `path` adds.
-    pub(super) fn look(&self, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
+    pub(super) fn look(&self, path: &[u8], dir: BorrowedFd<'_>, has: RuleFiles) -> AddedRules {
         match &self.source {
             RuleSource::Live(live) => live.look(self, path, dir, has),
             RuleSource::Frozen(frozen) => frozen.look(path),
@@ -143,7 +143,7 @@ impl SharedRules {
 
     /// Description of the artifact that the directory at `path` is. Decisions that depend on its surroundings are
     /// recorded.
-    pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Around) -> Option<String> {
+    pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Evidence) -> Option<String> {
         if !self.artifacts {
             return None;
         }
@@ -175,7 +175,7 @@ impl RootRules {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: Has) -> Added {
+    fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: RuleFiles) -> AddedRules {
         // Without ignore rules, a repository matters only for its tracked paths among artifacts.
         let wanted = shared.ignore_in_force() || shared.artifacts;
         let repository = if has.git && wanted {
@@ -196,7 +196,7 @@ impl RootRules {
         } else {
             None
         };
-        Added { repository, ignore_file }
+        AddedRules { repository, ignore_file }
     }
 
     /// The repository whose top is `dir`, if it is one; `name` is the displayed name of its `.git`.

@@ -1,4 +1,4 @@
-//! Unit tests for each rule; `tests/ignore_oracle.rs` compares all of them with git.
+//! Unit tests for each rule; `tests/snapshot/ignore_oracle.rs` compares all of them with git.
 
 mod artifacts;
 mod caller;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use super::{Around, DirRules, ExclusionConfig, ExclusionVerdict, Has, Rules};
+use super::{DirRules, Evidence, ExclusionConfig, ExclusionVerdict, RuleFiles, Rules};
 use crate::node::Reason;
 
 /// Folder of one test: `tree` in it is the root.
@@ -90,7 +90,7 @@ impl OnDisk<'_> {
     }
 }
 
-impl Around for OnDisk<'_> {
+impl Evidence for OnDisk<'_> {
     fn is_filled(&self, path: &[u8]) -> bool {
         fs::symlink_metadata(self.at(path)).is_ok_and(|meta| !meta.is_file() || meta.len() > 0)
     }
@@ -130,7 +130,7 @@ fn go(rules: &Rules, root: &Path, path: &str) -> (ExclusionVerdict, Arc<DirRules
         }
         let searching = matches!(verdict, ExclusionVerdict::Search(_));
         let exists = |name: &str| fs::symlink_metadata(at.join(name)).is_ok();
-        let has = Has { gitignore: exists(".gitignore"), git: exists(".git") };
+        let has = RuleFiles { gitignore: exists(".gitignore"), git: exists(".git") };
         here = here.enter(rules, &path.as_bytes()[..end], File::open(&at).unwrap().as_fd(), has, searching);
     }
     unreachable!("a path has an end")

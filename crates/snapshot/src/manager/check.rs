@@ -12,7 +12,7 @@ use crate::node::Kind;
 use crate::objects::StoreObjects;
 use crate::paths;
 use crate::session::SnapshotList;
-use crate::state::Objects;
+use crate::state::{Objects, Observer};
 use crate::store::{ObjectKey, Store, StoreVerified};
 
 /// Result of a full check.
@@ -60,6 +60,23 @@ struct StoreChecks {
 }
 
 impl Checks {
+    /// Check a store and what belongs to no session, once for all sessions.
+    pub fn verify_store(
+        &mut self,
+        store: &Store,
+        observer: &dyn Observer,
+    ) -> Result<VerifyReport, SnapshotError> {
+        let known = &mut self.of(store).report;
+        if let Some(report) = known {
+            return Ok(report.clone());
+        }
+        let report = verify_store(store, observer)?;
+        if !report.store.cancelled {
+            *known = Some(report.clone());
+        }
+        Ok(report)
+    }
+
     fn of(&mut self, store: &Store) -> &mut StoreChecks {
         self.stores.entry(store.dir().to_owned()).or_default()
     }
@@ -73,41 +90,19 @@ impl SnapshotManager {
 
     /// The same for one of several sessions.
     pub fn verify_with(&mut self, checks: &mut Checks) -> Result<VerifyReport, SnapshotError> {
-        self.background.stop();
-        let checks = checks.of(&self.store);
-        let mut report = match &checks.report {
-            Some(report) => report.clone(),
-            None => self.verify_store()?,
-        };
-        if checks.report.is_none() && !report.store.cancelled {
-            checks.report = Some(report.clone());
-        }
-        report.snapshots.extend(self.verify_trees_of_session(&mut checks.good));
+        let mut report = self.verify_store_with(checks)?;
+        report.snapshots.extend(self.verify_session_with(checks));
         Ok(report)
     }
 
-    /// Check the store and what belongs to no session.
-    fn verify_store(&self) -> Result<VerifyReport, SnapshotError> {
-        let observer = &*self.observer;
-        let store =
-            self.store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
-        let caches = caches(&self.store)?.into_iter().filter(|(_, cache)| cache.is_none());
-        let note = |path: PathBuf| format!("{}: the note does not name a session", path.display());
-        let damaged = sessions(&self.store)?.damaged.into_iter();
-        Ok(VerifyReport {
-            store,
-            snapshots: damaged.map(|path| SnapshotProblem { id: None, what: note(path) }).collect(),
-            caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
-        })
+    /// Check the store of this session and what belongs to no session, once for several sessions.
+    pub fn verify_store_with(&mut self, checks: &mut Checks) -> Result<VerifyReport, SnapshotError> {
+        self.background.stop();
+        checks.verify_store(&self.store, &*self.observer)
     }
 
-    /// Check this session alone: its record, its manifests and the trees they name. The objects themselves are not
+    /// Check one of several sessions: its record, its manifests and the trees they name. The objects themselves are not
     /// read.
-    pub fn verify_session(&self) -> Vec<SnapshotProblem> {
-        self.verify_trees_of_session(&mut HashSet::new())
-    }
-
-    /// The same for one of several sessions.
     pub fn verify_session_with(&self, checks: &mut Checks) -> Vec<SnapshotProblem> {
         self.verify_trees_of_session(&mut checks.of(&self.store).good)
     }
@@ -271,4 +266,16 @@ impl SnapshotManager {
             }
         }
     }
+}
+
+fn verify_store(store: &Store, observer: &dyn Observer) -> Result<VerifyReport, SnapshotError> {
+    let found = store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
+    let caches = caches(store)?.into_iter().filter(|(_, cache)| cache.is_none());
+    let note = |path: PathBuf| format!("{}: the session reference names no session", path.display());
+    let damaged = sessions(store)?.damaged.into_iter();
+    Ok(VerifyReport {
+        store: found,
+        snapshots: damaged.map(|path| SnapshotProblem { id: None, what: note(path) }).collect(),
+        caches: caches.map(|(path, _)| CacheProblem { path }).collect(),
+    })
 }

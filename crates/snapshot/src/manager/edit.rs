@@ -23,7 +23,7 @@ use crate::store::{Appender, LARGE, ObjectKey, StoreError, WriteOptions};
 
 /// New content of a file.
 #[derive(Clone, Copy)]
-pub(super) struct New {
+pub(super) struct NewContent {
     pub(super) hash: ContentHash,
     pub(super) size: u64,
 }
@@ -83,7 +83,7 @@ impl SnapshotManager {
     ) -> Result<(Captured, Vec<PathBuf>), SnapshotError> {
         let writer = self.store.writer(WriteOptions::default())?;
         let mut appender = writer.appender()?;
-        let mut new: BTreeMap<PathBuf, New> = BTreeMap::new();
+        let mut new: BTreeMap<PathBuf, NewContent> = BTreeMap::new();
         for (path, bytes) in edits {
             new.insert(path.clone(), store(bytes, &mut appender)?);
         }
@@ -124,18 +124,18 @@ fn now() -> Time {
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<New, SnapshotError> {
+pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<NewContent, SnapshotError> {
     let size = bytes.len() as u64;
     if size < LARGE && HashKind::of(size) != HashKind::Chunked {
         let hash = content_hash(bytes);
         appender.put(ObjectKey::from(hash), bytes)?;
-        return Ok(New { hash, size });
+        return Ok(NewContent { hash, size });
     }
     let file = in_memory(bytes).map_err(|source| StoreError::Source(source.into()))?;
     let staged = appender.put_large(file.as_fd(), size, false)?;
     let hash = staged.hash();
     staged.commit()?;
-    Ok(New { hash, size })
+    Ok(NewContent { hash, size })
 }
 
 /// Bytes as a file in memory: large objects are stored from a file.
@@ -153,9 +153,9 @@ fn other_names(
     state: &SnapshotState,
     objects: &dyn Objects,
     files: &BTreeMap<PathBuf, Entry>,
-    new: &mut BTreeMap<PathBuf, New>,
+    new: &mut BTreeMap<PathBuf, NewContent>,
 ) -> Result<(), ObjectError> {
-    let mut linked: HashMap<(u64, ContentHash), New> = HashMap::new();
+    let mut linked: HashMap<(u64, ContentHash), NewContent> = HashMap::new();
     for (path, entry) in files {
         if let (Some(inode), Kind::File { hash, .. }, Some(new)) =
             (entry.meta.link, &entry.kind, new.get(path))
@@ -193,7 +193,7 @@ impl Trees<'_> {
         &mut self,
         state: &mut SnapshotState,
         path: &Path,
-        new: New,
+        new: NewContent,
     ) -> Result<Option<u64>, SnapshotError> {
         let missing = || SnapshotError::NoFile { path: path.to_owned() };
         let roots = state.roots.iter_mut().filter(|root| path.starts_with(&root.path));

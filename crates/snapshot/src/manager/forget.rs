@@ -2,7 +2,7 @@
 //!
 //! A purged path is listed in each snapshot as excluded, with the reason, so that no restore ever touches it. The
 //! rewritten snapshots take effect all at once, when the record names them; the old manifests are removed after that,
-//! and the bytes by a collection that leaves nothing behind ([`super::purge`]).
+//! and the bytes by a collection that leaves nothing behind ([`super::gc_compact`]).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};

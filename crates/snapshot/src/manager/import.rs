@@ -22,7 +22,7 @@ use crate::store::{Appender, ObjectKey, StoreWriter, WriteOptions};
 
 /// One path of an imported state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ImportedPath {
     /// Path relative to the root, with `/` between names.
     pub path: Vec<u8>,
     pub piece: AdoptedPiece,
@@ -45,12 +45,15 @@ pub enum AdoptedPiece {
     },
 }
 
+/// Failure of the caller's [`Contents`].
+pub type ContentsError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Source of the contents of an imported state.
 pub trait Contents {
     /// Address and size of a content that was stored before.
     fn known(&self, content: usize) -> Option<(ContentHash, u64)>;
     /// Bytes of a content, or why they are not available.
-    fn read(&mut self, content: usize) -> Result<Vec<u8>, String>;
+    fn read(&mut self, content: usize) -> Result<Vec<u8>, ContentsError>;
     /// Called when a content was stored.
     fn stored(&mut self, content: usize, hash: ContentHash, size: u64);
 }
@@ -69,7 +72,7 @@ impl SnapshotManager {
     /// changes nothing.
     pub fn adopt(
         &mut self,
-        state: &[Foreign],
+        state: &[ImportedPath],
         contents: &mut dyn Contents,
         time: Time,
         from: &str,
@@ -153,7 +156,7 @@ impl Folders {
     /// Add one path; returns the reason if it cannot be added.
     fn add(
         &mut self,
-        foreign: &Foreign,
+        foreign: &ImportedPath,
         contents: &mut dyn Contents,
         appender: &mut Appender<'_>,
         writer: &StoreWriter<'_>,
@@ -187,7 +190,7 @@ impl Folders {
                     let mode = if *executable { 0o755 } else { 0o644 };
                     NameState::Entry(meta(mode, time), Kind::File { hash, size, sparse: false })
                 }
-                Err(why) => NameState::Omitted { is_dir: false, why },
+                Err(why) => NameState::Omitted { is_dir: false, why: why.to_string() },
             },
         };
         let why = match &slot {
@@ -270,7 +273,7 @@ fn put(
     contents: &mut dyn Contents,
     appender: &mut Appender<'_>,
     writer: &StoreWriter<'_>,
-) -> Result<Result<(ContentHash, u64), String>, SnapshotError> {
+) -> Result<Result<(ContentHash, u64), ContentsError>, SnapshotError> {
     if let Some((hash, size)) = contents.known(content)
         && writer.contains(ObjectKey::from(hash))?
     {

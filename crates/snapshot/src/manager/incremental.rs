@@ -8,7 +8,7 @@ use crate::file::Sync;
 use crate::hash::ContentHash;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::objects::StoreObjects;
-use crate::session::{Held, Session, SessionError, SnapshotList};
+use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::SnapshotState;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ pub struct Next {
 /// Captured current state that is not published yet. The session stays locked as long as this exists.
 #[must_use = "the session is held"]
 pub struct Now {
-    pub(super) held: Held,
+    pub(super) held: SessionHold,
     pub(super) record: SnapshotList,
     last: u32,
     /// The last numbered snapshot, unless it was dropped.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Now {
 
 impl Now {
     pub(super) fn new(
-        held: Held,
+        held: SessionHold,
         record: SnapshotList,
         captured: Captured,
         (last, before): (u32, Option<ManifestBody>),

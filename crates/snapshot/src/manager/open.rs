@@ -8,7 +8,7 @@ use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessi
 use crate::exclusion::{ExclusionConfig, Rules};
 use crate::node::Time;
 use crate::read;
-use crate::session::{Held, Session, SessionError, SnapshotList};
+use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::Observer;
 use crate::store::Store;
 
@@ -119,7 +119,7 @@ impl SnapshotManager {
     }
 
     fn assemble(
-        _held: &Held,
+        _held: &SessionHold,
         session: Session,
         store: &Path,
         parts: Parts,

@@ -33,7 +33,7 @@ pub struct CompletedOther {
     /// Root that both have.
     pub root: PathBuf,
     /// Result of completing it, or why it cannot be completed.
-    pub restored: Result<Restored, String>,
+    pub restored: Result<Restored, SnapshotError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ struct UnderWayNote {
 }
 
 /// Note of another session about one of our roots.
-struct Foreign {
+struct NoteOfOther {
     note: PathBuf,
     session: PathBuf,
     root: PathBuf,
@@ -97,7 +97,7 @@ impl SnapshotManager {
         }
     }
 
-    fn notes_of_others(&self) -> Result<Vec<Foreign>, SnapshotError> {
+    fn notes_of_others(&self) -> Result<Vec<NoteOfOther>, SnapshotError> {
         let dir = self.notes_dir();
         let entries = match std::fs::read_dir(&dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -112,7 +112,7 @@ impl SnapshotManager {
             let overlap =
                 |root: &&PathBuf| self.roots.iter().any(|own| own.starts_with(root) || root.starts_with(own));
             if let Some(root) = note.roots.iter().find(overlap).filter(|_| session != self.session.dir()) {
-                others.push(Foreign { root: root.clone(), note: path, session });
+                others.push(NoteOfOther { root: root.clone(), note: path, session });
             }
         }
         Ok(others)
@@ -138,7 +138,7 @@ impl SnapshotManager {
                 continue;
             }
             drop(held);
-            let restored = self.complete_other(&other.session).map_err(|error| error.to_string());
+            let restored = self.complete_other(&other.session);
             self.completed.push(CompletedOther { session: other.session, root: other.root, restored });
         }
         Ok(())

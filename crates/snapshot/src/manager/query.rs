@@ -23,11 +23,6 @@ impl SnapshotManager {
         Ok(self.manifest(sheet, durable))
     }
 
-    /// Whether a recorded snapshot can be read: not dropped, and its manifest not damaged.
-    pub fn can_read(&self, id: &SnapshotId) -> Result<bool, SnapshotError> {
-        Ok(self.session.sheet_if_readable(&self.recorded()?, id)?.is_some())
-    }
-
     /// All snapshots, in the order they were taken.
     pub fn snapshots(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
         let record = self.session.record()?.unwrap_or_default();

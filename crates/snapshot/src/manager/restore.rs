@@ -16,7 +16,7 @@ use crate::restore::{
     Journal, JournalRecord, PreflightError, RestoreId, RestoreOutcome, RestorePlan, RestoreRequest,
     Selection, apply, plan, preflight, sweep, sync, verify,
 };
-use crate::session::{Held, Session, SessionError, SnapshotList};
+use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// Journal file in the folder of a session or project, present while a restore is not complete.
@@ -182,7 +182,7 @@ impl SnapshotManager {
 
     fn restore_held(
         &mut self,
-        held: &Held,
+        held: &SessionHold,
         id: &SnapshotId,
         selection: &Selection,
         options: &RestoreOptions,
@@ -289,7 +289,7 @@ impl SnapshotManager {
     /// Capture the current state under the rules of the snapshot to restore: exactly what the restore may touch.
     fn safety(
         &mut self,
-        held: &Held,
+        held: &SessionHold,
         target: &ManifestBody,
         restore: RestoreId,
         selection: &Selection,
@@ -303,7 +303,7 @@ impl SnapshotManager {
         Ok(Safety { sheet, deferred })
     }
 
-    pub(super) fn recover_held(&mut self, held: &Held) -> Result<Option<Restored>, SnapshotError> {
+    pub(super) fn recover_held(&mut self, held: &SessionHold) -> Result<Option<Restored>, SnapshotError> {
         let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
         let record = self.recorded()?;
         let wanted = journal.record().clone();

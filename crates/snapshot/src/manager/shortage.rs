@@ -22,7 +22,7 @@ use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
 use crate::objects::StoreObjects;
 use crate::restore::Selection;
-use crate::session::Held;
+use crate::session::SessionHold;
 use crate::state::{Objects, RootContent};
 use crate::store::{Appender, ObjectKey, RESERVE, StoreError, WriteOptions};
 
@@ -95,7 +95,7 @@ impl SnapshotManager {
     /// tree.
     pub(super) fn drop_unstored(
         &self,
-        held: &Held,
+        held: &SessionHold,
         ids: &[&SnapshotId],
         deferred: &HashSet<ContentHash>,
     ) -> Result<(), SnapshotError> {

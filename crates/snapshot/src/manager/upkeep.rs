@@ -15,7 +15,7 @@ use crate::hash::{ContentHash, TreeId};
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;
-use crate::session::{Held, Session, SessionError, SnapshotList};
+use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, ObjectKey, Settled, Shares, Store};
 
@@ -96,7 +96,7 @@ pub(super) fn mark_durable(
 }
 
 /// Lock the session, waiting only for a moment; `None` if another process keeps it.
-fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<Held>, SnapshotError> {
+fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<SessionHold>, SnapshotError> {
     const ATTEMPTS: usize = 100;
     for _ in 0..ATTEMPTS {
         let held = session.try_hold()?;
@@ -226,13 +226,13 @@ type Which<'a> = &'a dyn Fn(&Path, Option<&SnapshotId>) -> bool;
 
 /// Sessions and damage found while marking.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct MarkFindings {
     sessions: Sessions,
     damaged: Vec<String>,
 }
 
 /// Objects that the selected snapshots of a store need.
-pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Met), SnapshotError> {
+pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, MarkFindings), SnapshotError> {
     let objects = StoreObjects::new(store);
     let mut found = sessions(store)?;
     loop {
@@ -249,7 +249,7 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Met)
         // A session moved within the home while it was listed is found in its new place now.
         let again = sessions(store)?;
         if again.there.iter().all(|dir| found.there.contains(dir)) {
-            return Ok((live, Met { sessions: found, damaged }));
+            return Ok((live, MarkFindings { sessions: found, damaged }));
         }
         found = again;
     }
@@ -258,7 +258,7 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Met)
 /// Fail if only the name of a session is known.
 fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
     if let Some(path) = found.damaged.first().cloned() {
-        let what = "the note does not name a session; `nono rollback repair` sets it aside".to_owned();
+        let what = "the session reference names no session; `nono rollback repair` sets it aside".to_owned();
         return Err(SessionError::Record { path, what }.into());
     }
     if let Some(path) = found.unknown.first().cloned() {
@@ -301,20 +301,20 @@ fn session_needs(
 
 /// Remove objects that no session of a store needs.
 pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
-    let mut met = Met::default();
+    let mut met = MarkFindings::default();
     let collected = store.gc_with(true, |store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
 /// The same, leaving no unneeded byte in the packs.
-pub fn purge(store: &Store) -> Result<GcReport, SnapshotError> {
-    let mut met = Met::default();
-    let collected = store.purge_with(|store| mark(store, &mut met))?;
+pub fn gc_compact(store: &Store) -> Result<GcReport, SnapshotError> {
+    let mut met = MarkFindings::default();
+    let collected = store.gc_compact_with(|store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
 /// Compute the live set, and first remove whatever names dead objects.
-fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(ObjectKey) -> bool + use<>, SnapshotError> {
+fn mark(store: &Store, met: &mut MarkFindings) -> Result<impl Fn(ObjectKey) -> bool + use<>, SnapshotError> {
     let (live, found) = live(store, &|_, _| true)?;
     // A cache of a dropped tree would name removed objects.
     drop_caches(store, &live)?;
@@ -324,7 +324,7 @@ fn mark(store: &Store, met: &mut Met) -> Result<impl Fn(ObjectKey) -> bool + use
     Ok(move |key: ObjectKey| live.contains(key))
 }
 
-fn report(met: Met, collected: Collected) -> GcReport {
+fn report(met: MarkFindings, collected: Collected) -> GcReport {
     GcReport {
         store: collected,
         forgotten: met.sessions.gone.into_iter().map(|(_, dir)| dir).collect(),

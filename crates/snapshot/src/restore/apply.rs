@@ -2,7 +2,7 @@
 //! queue its subdirectories; the last task done finishes it, so that its permissions and time are set when nothing in
 //! it changes any more. No task waits, nothing recurses, and failures are reported while the rest continues.
 
-mod leave;
+mod directories;
 
 use std::convert::Infallible;
 use std::io;
@@ -248,7 +248,7 @@ impl ApplyWork<'_> {
                     self.keep(index, None, displaced, outcome);
                     self.marks.swapped(self.plan, index);
                 }
-                (leave::make_dir(parent.as_fd(), name)?, false)
+                (directories::make_dir(parent.as_fd(), name)?, false)
             }
             _ => open_existing(parent.as_fd(), name).map_err(RestoreError::io("open it"))?,
         };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::conflict_unit::{self, Base};
-use super::database::{self, Other};
-use super::links;
+use super::database::{self, DatabaseFile};
+use super::hard_links;
 use super::nested::Nested;
 use super::plan::{DirEntryMode, DirIndex, Draft, Leave, NameStep, PlanDir, RestorePlan};
 use super::presence::{SideEntry, by_rule, look};
@@ -159,7 +159,7 @@ impl<'a> Builder<'a> {
         old: Option<&Entry>,
         objects: &dyn Objects,
     ) -> Result<Draft, ObjectError> {
-        links::settle(&mut self.plan, &self.linked, new, old, objects)?;
+        hard_links::resolve(&mut self.plan, &self.linked, new, old, objects)?;
         Ok(self.plan)
     }
 
@@ -202,7 +202,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether an entry is selected. Selecting one file of a database selects all of them.
-    fn chosen(&self, name: &Name, others: &[Other]) -> Chosen {
+    fn chosen(&self, name: &Name, others: &[DatabaseFile]) -> Chosen {
         let above = self.frames.last().map_or(Chosen::No, |frame| frame.chosen);
         let choice = |name: &Name| self.choices.choice.child(above, name.as_bytes());
         let whole = others.iter().any(|other| choice(&other.name) == Chosen::Whole);
@@ -210,15 +210,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether an entry is excepted. Excepting one file of a database keeps all of them.
-    fn is_excepted(&self, name: &Name, others: &[Other]) -> bool {
+    fn is_excepted(&self, name: &Name, others: &[DatabaseFile]) -> bool {
         let above = self.frames.last().map_or(Chosen::No, |frame| frame.excepted);
         let mut names = std::iter::once(name).chain(others.iter().map(|other| &other.name));
         names.any(|name| self.choices.except.child(above, name.as_bytes()) == Chosen::Whole)
     }
 
     /// Reason why the files of a database have to stay because of one of them.
-    fn keeps_database(&self, others: &[Other]) -> Option<Why> {
-        others.iter().find_map(|Other { name, new, old, left_out }| {
+    fn keeps_database(&self, others: &[DatabaseFile]) -> Option<Why> {
+        others.iter().find_map(|DatabaseFile { name, new, old, left_out }| {
             let (new, old) = (new.as_ref(), old.as_ref());
             let conflict = || self.is_conflict(name, new, old) && !is_same(new, old);
             left_out.clone().or_else(|| conflict().then_some(Why::ChangedSince))

@@ -7,7 +7,7 @@ use crate::node::{Name, Node};
 use crate::units::{LOG_INDEX, SUFFIXES, database_of, names_of};
 
 /// Another file of the same database, on both sides.
-pub(super) struct Other {
+pub(super) struct DatabaseFile {
     pub(super) name: Name,
     pub(super) new: Option<EntryRef>,
     pub(super) old: Option<EntryRef>,
@@ -17,7 +17,7 @@ pub(super) struct Other {
 
 /// Other files of the database that a name belongs to, without the log's index, which SQLite rebuilds. Empty for other
 /// files.
-pub(super) fn others(pair: &Pair<'_>) -> Vec<Other> {
+pub(super) fn others(pair: &Pair<'_>) -> Vec<DatabaseFile> {
     let name = pair.name.as_bytes();
     let there = |name: &[u8]| pair.nodes.iter().flatten().any(|node| has(node, name));
     let database = database_of(name).filter(|database| there(database)).unwrap_or(name);
@@ -32,7 +32,7 @@ fn has(node: &Node, name: &[u8]) -> bool {
     node.entry(name).is_some() || node.omitted(name).is_some()
 }
 
-fn other(pair: &Pair<'_>, name: Name) -> Other {
+fn other(pair: &Pair<'_>, name: Name) -> DatabaseFile {
     let [new, old] = &pair.nodes;
     let entry = |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).map(EntryRef::alone);
     let reason = |node: Option<&Node>| {
@@ -40,5 +40,5 @@ fn other(pair: &Pair<'_>, name: Name) -> Other {
     };
     let (new, old) = (new.as_deref(), old.as_deref());
     let left_out = reason(old).map(Why::NotStored).or_else(|| reason(new).map(Why::NotCaptured));
-    Other { new: entry(new), old: entry(old), left_out, name }
+    DatabaseFile { new: entry(new), old: entry(old), left_out, name }
 }

@@ -83,7 +83,7 @@ impl Stored {
         if (now.size, now.mtime) == (seen.size, seen.mtime) {
             return Ok(self.kept);
         }
-        match settled(fd.as_fd(), None, objects)? {
+        match read_until_stable(fd.as_fd(), None, objects)? {
             Some((kept, _)) => Ok(kept),
             None => Err(RestoreError::io("store a file that is still being written")(Errno::BUSY.into())),
         }
@@ -174,7 +174,7 @@ pub(super) fn file(
     if known == Writers::Some {
         return Ok(DisplaceVerdict::Busy);
     }
-    let Some((kept, seen)) = settled(fd.as_fd(), expected, objects)? else {
+    let Some((kept, seen)) = read_until_stable(fd.as_fd(), expected, objects)? else {
         return Ok(DisplaceVerdict::Busy);
     };
     let only_here = match (&kept, expected) {
@@ -195,7 +195,7 @@ pub(super) fn file(
 const READING: &str = "read the old file";
 
 /// Read it until it stays the same meanwhile. `None` if it never does.
-fn settled(
+fn read_until_stable(
     fd: BorrowedFd<'_>,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,

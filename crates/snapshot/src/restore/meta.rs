@@ -132,7 +132,7 @@ pub(super) const INHERITED: [&[u8]; 2] = [b"system.posix_acl_access", b"system.p
 
 /// Current attributes of the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Has<'a> {
+pub(super) struct CurrentAttributes<'a> {
     pub(super) uid: u32,
     pub(super) gid: u32,
     /// `None`: set it in any case.
@@ -147,7 +147,7 @@ pub(super) struct Has<'a> {
 pub(super) type Problems = Vec<RestoreError>;
 
 /// Set the attributes `want` on a file.
-pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut Problems) {
+pub(super) fn set(handle: Handle<'_>, has: CurrentAttributes<'_>, want: &Meta, problems: &mut Problems) {
     let uid = (has.uid != want.uid).then_some(want.uid);
     let gid = (has.gid != want.gid).then_some(want.gid);
     let chown = uid.is_some() || gid.is_some();
@@ -169,7 +169,7 @@ pub(super) fn set(handle: Handle<'_>, has: Has<'_>, want: &Meta, problems: &mut 
 }
 
 /// Set the extended attributes. True if any changed: access control lists change the permission bits.
-fn set_xattrs(handle: Handle<'_>, has: &Has<'_>, want: &Meta, problems: &mut Problems) -> bool {
+fn set_xattrs(handle: Handle<'_>, has: &CurrentAttributes<'_>, want: &Meta, problems: &mut Problems) -> bool {
     let named = |list: &[Xattr], name: &[u8]| list.iter().any(|xattr| *xattr.name == *name);
     let old = has.xattrs.iter().map(|xattr| &*xattr.name);
     let inherited = INHERITED.iter().copied().filter(|_| has.inherits);

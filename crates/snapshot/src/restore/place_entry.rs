@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::displace::{self, DisplaceVerdict};
 use super::journal::PREFIX;
-use super::meta::{self, Handle, Has, Problems};
+use super::meta::{self, CurrentAttributes, Handle, Problems};
 use super::rename::{exchange, is_unsupported, rename_free};
 use super::{KeptContent, RestoreError, Why};
 use crate::disk;
@@ -176,7 +176,7 @@ impl<'a> TargetDir<'a> {
         if size > 0 || hash != content_hash(b"") {
             self.objects.write_file(hash, size, sparse, fd.as_fd())?;
         }
-        let has = Has {
+        let has = CurrentAttributes {
             uid: birth.uid,
             gid: birth.gid,
             mode: (asked & !birth.given == 0).then_some(asked),
@@ -250,7 +250,7 @@ impl<'a> TargetDir<'a> {
             return Err(NotDone::Skipped(Why::OpenForWriting));
         }
         match exchange(self.dir, temp, name) {
-            Ok(()) => self.settle(temp, old, || exchange(self.dir, temp, name), Some((temp, new))),
+            Ok(()) => self.clear_displaced(temp, old, || exchange(self.dir, temp, name), Some((temp, new))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.put(temp, name)?;
                 Ok(Displaced::default())
@@ -286,7 +286,7 @@ impl<'a> TargetDir<'a> {
             io_error(rename_free(self.dir, spare, name), "put it back")?;
             return Err(RestoreError::io("rename it into place")(error).into());
         }
-        self.settle(spare, old, back, Some((temp, new)))
+        self.clear_displaced(spare, old, back, Some((temp, new)))
     }
 
     /// Remove `old`, by way of the name `temp`.
@@ -296,16 +296,16 @@ impl<'a> TargetDir<'a> {
             return Err(NotDone::Skipped(Why::OpenForWriting));
         }
         match rename_free(self.dir, name, temp) {
-            Ok(()) => self.settle(temp, old, || rename_free(self.dir, temp, name), None),
+            Ok(()) => self.clear_displaced(temp, old, || rename_free(self.dir, temp, name), None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Displaced::default()),
             Err(error) => Err(RestoreError::io("remove it")(error).into()),
         }
     }
 
-    /// Settle the displaced entry `gone`. If it is as expected, or could be stored, it is removed; otherwise it is put
+    /// Clear the displaced entry `gone` away. If it is as expected, or could be stored, it is removed; otherwise it is put
     /// back, and its replacement, then at `undone`, is removed. If a program writes to it, it cannot be removed:
     /// without a replacement it is put back, otherwise it stays beside the replacement, which may be in use by now too.
-    fn settle(
+    fn clear_displaced(
         &self,
         gone: &[u8],
         old: &Entry,
@@ -399,7 +399,7 @@ impl<'a> TargetDir<'a> {
             Kind::Symlink { .. } => Handle::Link(self.dir, name),
             _ => Handle::Path(fd.as_fd()),
         };
-        let has = Has {
+        let has = CurrentAttributes {
             uid: stat.st_uid,
             gid: stat.st_gid,
             mode: u16::try_from(stat.st_mode & 0o7777).ok(),
@@ -439,7 +439,7 @@ fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) ->
         return Err(RestoreError::io("stat it")(Errno::STALE.into()));
     }
     let is_link = matches!(entry.kind, Kind::Symlink { .. });
-    let has = Has {
+    let has = CurrentAttributes {
         uid: stat.st_uid,
         gid: stat.st_gid,
         mode: is_link.then_some(entry.meta.mode),

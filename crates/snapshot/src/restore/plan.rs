@@ -79,7 +79,7 @@ pub(super) struct PlanDir {
     pub(super) leave: Leave,
 }
 
-/// How a directory is entered.
+/// Way to enter a directory.
 #[derive(Debug)]
 pub(super) enum DirEntryMode {
     /// Parent directory of a root: opened by its path, and never changed itself.

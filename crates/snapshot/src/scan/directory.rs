@@ -15,13 +15,13 @@ use super::{DirTask, Ignored, Listing, Scan, ScanError, ScanTask, Worker};
 use crate::bytes::Writer;
 use crate::cache::{CachedBytes, CachedDir};
 use crate::dirs::{Dir, DirId, open_dir};
-use crate::exclusion::{DirRules, ExclusionVerdict, Has, LargePacks, is_git_pack, is_in_git};
+use crate::exclusion::{DirRules, ExclusionVerdict, LargePacks, RuleFiles, is_git_pack, is_in_git};
 use crate::hash::ContentHash;
 use crate::node::{Name, Omitted, Reason, Stamp, Time, Xattr};
 use crate::pool::Queue;
 use crate::read::{self, OnlyClone, ReadOptions, is_settled, unreadable};
-use crate::record::{self, ANYWAY, Payload, RecordedEntry, TRUSTED};
 use crate::restore::is_temporary;
+use crate::scan_record::{self, ANYWAY, Payload, RecordedEntry, TRUSTED};
 use crate::stat::{FoundStat, PACKED, stat_at};
 use crate::state::Observer;
 use crate::units::{LOG_INDEX, repository_reason};
@@ -103,7 +103,7 @@ impl<'a, 'b> Directory<'a, 'b> {
     }
 
     fn new(scan: &'a Scan<'b>, task: &DirTask, fd: BorrowedFd<'_>, names: &Names) -> Directory<'a, 'b> {
-        let has = Has { gitignore: names.contains(b".gitignore"), git: names.contains(b".git") };
+        let has = RuleFiles { gitignore: names.contains(b".gitignore"), git: names.contains(b".git") };
         let mut path = None;
         let rules = match &task.rules {
             None => scan.rules.root(fd),
@@ -304,7 +304,7 @@ impl<'a, 'b> Directory<'a, 'b> {
 
     fn put(&mut self, name: &[u8], flags: u8, packed: &[u8; PACKED], payload: &Payload, xattrs: &[Xattr]) {
         let mut out = Writer::onto(std::mem::take(&mut self.out));
-        record::put(&mut out, name, flags, packed, payload, xattrs);
+        scan_record::put(&mut out, name, flags, packed, payload, xattrs);
         self.out = out.finish();
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::names::{Names, list};
-use crate::exclusion::Around;
+use crate::exclusion::Evidence;
 use crate::node::Stamp;
 use crate::stat::{Stat, stat_at};
 
@@ -17,7 +17,7 @@ pub(super) struct InDirectory<'a> {
     pub(super) names: &'a Names,
 }
 
-impl Around for InDirectory<'_> {
+impl Evidence for InDirectory<'_> {
     fn is_filled(&self, path: &[u8]) -> bool {
         let may_be = path.contains(&b'/') || self.names.contains(path);
         may_be && stat_at(self.fd, path).is_ok_and(|found| !found.stat.is_file() || found.stat.size > 0)

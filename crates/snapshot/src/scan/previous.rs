@@ -1,7 +1,7 @@
 //! Entries of a directory in the last scan.
 
 use crate::cache::CachedDir;
-use crate::record::{Entries, RecordedEntry};
+use crate::scan_record::{Entries, RecordedEntry};
 
 /// Entries of a directory in the last scan, in the order of names.
 pub(super) struct OldEntries<'a> {

@@ -13,7 +13,7 @@ use crate::cache::{Cache, CachedBytes};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
 use crate::read::{Moment, ReadOptions, ReadOutcome, unreadable};
-use crate::record::{self, Payload, SPARSE, TRUSTED};
+use crate::scan_record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{FoundStat, stat_at};
 use crate::units::database_reason;
 use crate::unlock::ScannedFile;
@@ -150,7 +150,7 @@ impl Draft {
             listing.entries = CachedBytes::Own(entries);
             self.omitted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         }
-        listing.omitted = record::put_omitted(&self.omitted);
+        listing.omitted = scan_record::put_omitted(&self.omitted);
         listing.same &= self.old_omitted.is_some_and(|old| old == listing.omitted);
         listing
     }
@@ -272,7 +272,14 @@ impl Dirty {
                     let mut out = Writer::new();
                     let flags = self.flags | sparse | trusted;
                     let payload = Payload::File(content.hash);
-                    record::put(&mut out, &self.name, flags, &content.stat.pack(), &payload, &content.xattrs);
+                    scan_record::put(
+                        &mut out,
+                        &self.name,
+                        flags,
+                        &content.stat.pack(),
+                        &payload,
+                        &content.xattrs,
+                    );
                     return Ok(DirtyFile::Entry(out.finish()));
                 }
                 ReadOutcome::LeftOut(reason) => return Ok(DirtyFile::LeftOut(reason)),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::{
-    ASIDE, Held, LateRoot, RecordSlot, Recorded, RecordedId, Session, SessionError, SnapshotList, io_error,
+    ASIDE, LateRoot, RecordSlot, Recorded, RecordedId, Session, SessionError, SessionHold, SnapshotList,
+    io_error,
 };
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
@@ -119,7 +120,7 @@ impl Session {
 
     /// Replace a damaged record by a rebuilt one; the damaged record and unreadable manifests are kept beside it.
     /// `None`: the record is intact, or there is none.
-    pub(crate) fn mend(&self, _held: &Held) -> Result<Option<Mended>, SessionError> {
+    pub(crate) fn mend(&self, _held: &SessionHold) -> Result<Option<Mended>, SessionError> {
         let RecordSlot::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         let path = self.record_path();

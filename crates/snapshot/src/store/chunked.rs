@@ -13,7 +13,7 @@ use super::key::ObjectKey;
 use super::large::LargeName;
 use super::large_source::{LargeSource, source_failed};
 use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
-use super::record::Codec;
+use super::pack_record::Codec;
 use super::refused;
 use super::spans::SpanPiece;
 use super::writer::{Appender, Large, OVERHEAD, PACK, locked};

@@ -173,7 +173,7 @@ fn covers(stretches: &[Range<u64>], wanted: &Range<u64>) -> bool {
 enum Here {
     Hole,
     At(u64),
-    /// Only reading tells.
+    /// Unknown until the data is read.
     Unknown,
 }
 

@@ -57,7 +57,10 @@ impl Store {
     }
 
     /// The same, leaving no dead object in any pack.
-    pub fn purge_with<Live, E>(&self, mark: impl FnOnce(&Store) -> Result<Live, E>) -> Result<Collected, E>
+    pub fn gc_compact_with<Live, E>(
+        &self,
+        mark: impl FnOnce(&Store) -> Result<Live, E>,
+    ) -> Result<Collected, E>
     where
         Live: Fn(ObjectKey) -> bool,
         E: From<StoreError>,
@@ -171,7 +174,7 @@ impl Store {
 fn live_bytes(pack: &Pack, live: &dyn Fn(ObjectKey) -> bool) -> (u64, u64) {
     let mut bytes = (0, 0);
     for entry in pack.index.entries() {
-        let size = u64::from(entry.stored) + super::record::HEAD as u64;
+        let size = u64::from(entry.stored) + super::pack_record::HEAD as u64;
         bytes.1 += size;
         if live(entry.key) {
             bytes.0 += size;

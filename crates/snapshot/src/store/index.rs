@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::key::{ObjectKey, ObjectKind};
-use super::record::{Codec, Head};
+use super::pack_record::{Codec, Head};
 
 const MAGIC: [u8; 16] = *b"nono index v1\r\n\0";
 const START: usize = 56;
@@ -58,7 +58,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// Properties of the whole pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct About {
+pub(super) struct PackProperties {
     pub(super) pack_len: u64,
     /// Boot in which it was written.
     pub(super) boot: [u8; 16],
@@ -69,13 +69,13 @@ pub(super) struct About {
 #[derive(Debug)]
 pub(super) struct ObjectIndex {
     bytes: Vec<u8>,
-    about: About,
+    about: PackProperties,
     /// Number of keys that start with a lower byte, for each byte.
     fanout: Box<[u32; 257]>,
 }
 
 /// Encode an index file.
-pub(super) fn encode(entries: &mut [ObjectLocation], about: &About) -> Vec<u8> {
+pub(super) fn encode(entries: &mut [ObjectLocation], about: &PackProperties) -> Vec<u8> {
     entries.sort_unstable_by(|a, b| order(&a.key).cmp(&order(&b.key)));
     let mut out = Vec::with_capacity(START + entries.len() * ENTRY + 8);
     out.extend_from_slice(&MAGIC);
@@ -109,12 +109,13 @@ impl ObjectIndex {
         }
         let mut boot = [0; 16];
         boot.copy_from_slice(&all[32..48]);
-        let about = About { pack_len: long(all, 24)?, boot, settled: small(all, 48)? & SETTLED != 0 };
+        let about =
+            PackProperties { pack_len: long(all, 24)?, boot, settled: small(all, 48)? & SETTLED != 0 };
         let fanout = fanout(&all[START..])?;
         Some(ObjectIndex { bytes, about, fanout })
     }
 
-    pub(super) fn about(&self) -> &About {
+    pub(super) fn about(&self) -> &PackProperties {
         &self.about
     }
 

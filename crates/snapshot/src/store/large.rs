@@ -22,7 +22,7 @@ use super::key::{ObjectKey, ObjectKind};
 use super::large_names::OBJECTS;
 pub(super) use super::large_names::{LargeName, PACKED, folder_name, name_of, parse_name};
 use super::pack::is_durable;
-use super::record::LEVEL;
+use super::pack_record::LEVEL;
 use super::spans::{PIECE, SpanFile, SpanPiece, each_piece, piece_of};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};

@@ -7,7 +7,7 @@ use crate::hash::ContentHash;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LargeSource {
     pub(crate) size: u64,
-    /// Look for holes.
+    /// Whether to look for holes.
     pub(crate) sparse: bool,
     /// Content when it was last captured.
     pub(crate) before: Option<ContentHash>,

@@ -16,10 +16,10 @@ use super::error::{Damage, StoreError};
 use super::files::{
     Folder, Fsyncs, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
 };
-use super::index::{About, ObjectIndex, ObjectLocation, encode};
+use super::index::{ObjectIndex, ObjectLocation, PackProperties, encode};
 use super::key::ObjectKey;
 use super::names::DURABLE;
-use super::record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
+use super::pack_record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
 
 const BUFFER: usize = 1 << 20;
 /// Size from which on payloads are written without copying them into the buffer.
@@ -216,7 +216,7 @@ fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool), StoreError> {
         .walk(PACK_START.len() as u64, &mut |head, offset| entries.push(ObjectLocation::of(&head, offset)))?;
     entries.sort_by_key(|entry| (entry.key.hash, entry.key.kind.byte()));
     entries.dedup_by_key(|entry| entry.key);
-    let about = About { pack_len: end, boot: [0; 16], settled: false };
+    let about = PackProperties { pack_len: end, boot: [0; 16], settled: false };
     let index = ObjectIndex::decode(encode(&mut entries, &about));
     Ok((index.ok_or_else(|| pack.damaged(None, Damage::Index))?, end < pack.len))
 }
@@ -356,7 +356,7 @@ impl BuiltPack {
         durable: Option<&Fsyncs>,
     ) -> Result<u64, StoreError> {
         let (pack, index) = (pack_name(&self.id), index_name(&self.id));
-        let about = About { pack_len: self.len, boot, settled: durable.is_some() };
+        let about = PackProperties { pack_len: self.len, boot, settled: durable.is_some() };
         let bytes = encode(&mut self.entries, &about);
         let file = from.create(&index)?;
         let path = from.path_of(&index);

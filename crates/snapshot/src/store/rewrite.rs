@@ -8,15 +8,15 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::accounts::{Account, Class};
 use super::error::{StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::handle::Store;
 use super::index::ObjectLocation;
 use super::key::ObjectKey;
-use super::ledger::{Account, Class};
 use super::names::{LOCK, REWRITE_TEMP};
 use super::pack::{OpenPack, Pack, PackBuilder, index_name, pack_name};
-use super::record::{Codec, Packer, is_content_of, unpack};
+use super::pack_record::{Codec, Packer, is_content_of, unpack};
 use super::temp::Temp;
 use super::view::Packs;
 use super::writer::OVERHEAD;

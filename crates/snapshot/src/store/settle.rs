@@ -332,7 +332,7 @@ struct Unsettled {
     folder: String,
     name: String,
     hash: [u8; 32],
-    /// Only check it.
+    /// Whether to verify the object without rewriting it.
     keep: bool,
     suspect: bool,
     bytes: u64,

@@ -65,7 +65,7 @@ impl Store {
     /// Bytes on disk that an object takes; 0 if it is not stored.
     pub(crate) fn stored_size(&self, key: ObjectKey) -> Result<u64, StoreError> {
         if let Some((_, entry)) = self.view.now(self)?.find(&key).next() {
-            return Ok(u64::from(entry.stored) + super::record::HEAD as u64 + 52);
+            return Ok(u64::from(entry.stored) + super::pack_record::HEAD as u64 + 52);
         }
         self.large_bytes(&key)
     }
@@ -130,7 +130,7 @@ impl Store {
             let (mut only, mut needed) = (0, 0);
             for entry in pack.index.entries() {
                 // The record, and the entry of the index.
-                let size = u64::from(entry.stored) + super::record::HEAD as u64 + 52;
+                let size = u64::from(entry.stored) + super::pack_record::HEAD as u64 + 52;
                 match needed_by(entry.key) {
                     (true, _) => needed += size,
                     (false, true) => only += size,

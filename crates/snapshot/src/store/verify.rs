@@ -17,7 +17,7 @@ use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, OpenLarge, feed, folder_name, parse_name};
 use super::names::{LOCK, REWRITE_TEMP, WRITER_TEMP};
 use super::pack::{OpenPack, index_name, pack_name};
-use super::record::PACK_START;
+use super::pack_record::PACK_START;
 use super::rewrite::RewriteWatch;
 use super::view;
 use crate::hash::{ContentHash, ContentHasher, Trail};

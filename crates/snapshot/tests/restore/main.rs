@@ -1,4 +1,6 @@
 //! Restore and comparison, through the public interface, on real trees. Objects are kept by the kit.
+//!
+//! A program of its own: the disk fails for its whole process, whose other tests wait meanwhile (`World::alone`).
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

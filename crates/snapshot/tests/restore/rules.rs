@@ -174,7 +174,7 @@ fn restore_since(
 }
 
 #[test]
-fn what_somebody_else_changed_is_kept_unless_forced() {
+fn what_was_changed_since_is_kept_unless_forced() {
     let world = World::new();
     for path in ["agent", "person", "deleted-by-person", "dir/agent", "touched"] {
         world.write(path, "start");
@@ -248,8 +248,9 @@ fn an_ordinary_user_can_do_it_too() {
         return;
     }
     let this = std::env::current_exe().unwrap();
+    let id = nono_testkit::user::TESTER.to_string();
     let status = std::process::Command::new("setpriv")
-        .args(["--reuid=54321", "--regid=54321", "--clear-groups"])
+        .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
         .arg(this)
         .args([
             "--exact",

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::frame::{Along, FrameError, Message, encode, receive, send};
+use super::frame::{AllowedDescriptors, FrameError, Message, encode, receive, send};
 use super::message::{ChannelResponse, RequestProblem};
 use super::socket::connect_to;
 
@@ -62,7 +62,7 @@ pub fn exchange(
         if !ready.contains(&true) && left.is_some_and(|left| left.is_zero()) {
             return Err(ClientError::Late);
         }
-        match receive(socket.as_fd(), Along::OneDescriptor) {
+        match receive(socket.as_fd(), AllowedDescriptors::OneDescriptor) {
             Ok(None) => {}
             Ok(Some((message, descriptor))) => return understood(message).map(|answer| (answer, descriptor)),
             // A reset is reported before the last message: a server that refuses at once does not read the request.

@@ -30,7 +30,7 @@ const HEADER: usize = 4;
 pub enum FrameError {
     #[error("the connection was closed")]
     Closed,
-    #[error("a frame is {HEADER} bytes of length and then JSON; these are {got} bytes")]
+    #[error("the frame has {got} bytes, fewer than its {HEADER}-byte header")]
     Short { got: usize },
     #[error("a frame has at most {MAX} bytes of JSON")]
     TooLong,
@@ -107,7 +107,7 @@ fn short(value: &Value) -> String {
 
 /// Descriptors that may accompany a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Along {
+pub(super) enum AllowedDescriptors {
     Nothing,
     OneDescriptor,
 }
@@ -116,12 +116,12 @@ pub(super) enum Along {
 /// arrived yet. The kernel itself closes descriptors that are not allowed.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
-    along: Along,
+    along: AllowedDescriptors,
 ) -> Result<Option<(Message, Option<OwnedFd>)>, FrameError> {
     // One byte more than the maximum, to detect a longer packet.
     let mut bytes = vec![0; HEADER + MAX + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let room = if along == Along::Nothing { &mut space[..0] } else { &mut space[..] };
+    let room = if along == AllowedDescriptors::Nothing { &mut space[..0] } else { &mut space[..] };
     let mut control = RecvAncillaryBuffer::new(room);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let got = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let packets: &[(&[u8], &str)] = &[
-            (b"", "a frame is 4 bytes of length and then JSON; these are 0 bytes"),
-            (b"\x01\0", "a frame is 4 bytes of length and then JSON; these are 2 bytes"),
+            (b"", "the frame has 0 bytes, fewer than its 4-byte header"),
+            (b"\x01\0", "the frame has 2 bytes, fewer than its 4-byte header"),
             (b"\x05\0\0\0{}", "the frame says 5 bytes and has 2"),
             (b"\x02\0\0\0{}x", "the frame says 2 bytes and has 3"),
             (b"\xff\xff\xff\xff{}", "a frame has at most 65536 bytes of JSON"),
@@ -222,16 +222,16 @@ mod tests {
         let packet = encode(&json!({"type": "x"})).unwrap();
         let file: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
         let (ours, theirs) = pair();
-        assert!(receive(ours.as_fd(), Along::Nothing).unwrap().is_none(), "nothing has come");
+        assert!(receive(ours.as_fd(), AllowedDescriptors::Nothing).unwrap().is_none(), "nothing has come");
         send(theirs.as_fd(), &packet, Some(&file)).unwrap();
-        assert!(matches!(receive(ours.as_fd(), Along::Nothing), Err(FrameError::Descriptors)));
+        assert!(matches!(receive(ours.as_fd(), AllowedDescriptors::Nothing), Err(FrameError::Descriptors)));
         send(theirs.as_fd(), &packet, Some(&file)).unwrap();
-        let (_, descriptor) = receive(ours.as_fd(), Along::OneDescriptor).unwrap().unwrap();
+        let (_, descriptor) = receive(ours.as_fd(), AllowedDescriptors::OneDescriptor).unwrap().unwrap();
         assert!(descriptor.is_some());
         send(theirs.as_fd(), &packet, None).unwrap();
-        assert!(receive(ours.as_fd(), Along::OneDescriptor).unwrap().unwrap().1.is_none());
+        assert!(receive(ours.as_fd(), AllowedDescriptors::OneDescriptor).unwrap().unwrap().1.is_none());
         drop(theirs);
-        assert!(matches!(receive(ours.as_fd(), Along::Nothing), Err(FrameError::Closed)));
+        assert!(matches!(receive(ours.as_fd(), AllowedDescriptors::Nothing), Err(FrameError::Closed)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `request.sock` is in the session directory, for the command: it asks for a file, a checkpoint or a restore.
 //! `control.sock` is in nono's state, which is closed to the command, for the user: status and stop. Both use frames
 //! (`frame`), one request per connection, and refuse clients that are on the wrong side of the sandbox (`peer`) or too
-//! fast, too many or too slow (`rate_limit`). Decisions are made by the [`RequestService`](crate::report::RequestService), never here.
+//! fast, too many or too slow (`rate_limit`). Decisions are made by the [`RequestService`](crate::request_service::RequestService), never here.
 //!
 //! A client may lie, stall, flood and vanish. Therefore every connection is served by a thread of its own, whose number
 //! is bounded; every wait has a timeout except the wait for a decision; and every error ends in an error message or

@@ -6,13 +6,12 @@ use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
 
 use crate::approval::Asker;
-use crate::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
+use crate::report::{MediationReport, RefusalReason};
+use crate::request_service::{RequestFailure, RequestReply, RequestService, StillWanted};
 
 /// Denies every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRequests;
-
-const WHY: &str = "this session was started without an approver";
 
 impl RequestService for NoRequests {
     fn capability(
@@ -23,11 +22,13 @@ impl RequestService for NoRequests {
         _reason: Option<String>,
         _wanted: &StillWanted<'_>,
     ) -> RequestReply {
-        RequestReply::Denied { because: RefusalReason::NoAnswer { why: WHY.to_owned() } }
+        RequestReply::Denied {
+            because: RefusalReason::NoAnswer { why: RequestFailure::NoApprover.to_string() },
+        }
     }
 
-    fn checkpoint(&self, _asker: &Asker, _reason: &str) -> Result<u64, String> {
-        Err(WHY.to_owned())
+    fn checkpoint(&self, _asker: &Asker, _reason: &str) -> Result<u64, RequestFailure> {
+        Err(RequestFailure::NoApprover)
     }
 
     fn restore(
@@ -36,8 +37,8 @@ impl RequestService for NoRequests {
         _snapshot: u64,
         _paths: Vec<PathBuf>,
         _wanted: &StillWanted<'_>,
-    ) -> Result<String, String> {
-        Err(WHY.to_owned())
+    ) -> Result<String, RequestFailure> {
+        Err(RequestFailure::NoApprover)
     }
 
     fn history(
@@ -45,12 +46,17 @@ impl RequestService for NoRequests {
         _asker: &Asker,
         _action: RemoteAction,
         _wanted: &StillWanted<'_>,
-    ) -> Result<serde_json::Value, String> {
-        Err("this session keeps no checkpoints".to_owned())
+    ) -> Result<serde_json::Value, RequestFailure> {
+        Err(RequestFailure::NoCheckpoints)
     }
 
-    fn open_url(&self, _asker: &Asker, _url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {
-        Err(WHY.to_owned())
+    fn open_url(
+        &self,
+        _asker: &Asker,
+        _url: &str,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, RequestFailure> {
+        Err(RequestFailure::NoApprover)
     }
 
     fn report(&self) -> MediationReport {

@@ -8,7 +8,7 @@ use nono_policy::DeniedReason;
 use nono_sys::wait;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::frame::{Along, FrameError, Message, encode, receive, send};
+use super::frame::{AllowedDescriptors, FrameError, Message, encode, receive, send};
 use super::message::{
     ChannelRequest, ChannelResponse, CheckedRequest, ControlRequest, LosslessPath, RequestProblem,
     RunningStatus,
@@ -16,7 +16,8 @@ use super::message::{
 use super::peer::{self, PeerSide};
 use super::server::{Channel, ChannelServer};
 use crate::approval::Asker;
-use crate::report::{MediationReport, RefusalReason, RequestReply};
+use crate::report::{MediationReport, RefusalReason};
+use crate::request_service::RequestReply;
 
 /// Answer, the descriptor sent with it, and whether the command is stopped once it is sent.
 struct ChannelAnswer {
@@ -91,7 +92,7 @@ fn answer(
 fn read(hall: &ChannelServer, desk: &Channel, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
     let until = Instant::now() + desk.gate.bounds.patience;
     loop {
-        match receive(connection, Along::Nothing) {
+        match receive(connection, AllowedDescriptors::Nothing) {
             Ok(Some((message, _))) => return Ok(message),
             Ok(None) => {}
             Err(error) => return Err(refused(RequestProblem::Malformed, &error)),
@@ -133,34 +134,38 @@ fn request(
     let wanted = || !hall.is_closing() && !hung_up(connection);
     match request {
         ChannelRequest::CapabilityRequest { id, path, access, reason } => {
-            capability(id, hall.office.capability(asker, path, access, reason, &wanted))
+            capability(id, hall.request_service.capability(asker, path, access, reason, &wanted))
         }
         ChannelRequest::CheckpointRequest { id, reason } => {
-            let taken = hall.office.checkpoint(asker, reason.as_deref().unwrap_or_default());
-            let reason = taken.as_ref().err().cloned();
+            let taken = hall.request_service.checkpoint(asker, reason.as_deref().unwrap_or_default());
+            let reason = taken.as_ref().err().map(ToString::to_string);
             ChannelResponse::CheckpointResponse { id, snapshot: taken.ok(), reason }.into()
         }
         ChannelRequest::RestoreRequest { id, snapshot, paths } => {
             let paths: Vec<PathBuf> = paths.into_iter().map(|LosslessPath(path)| path).collect();
-            let outcome = hall.office.restore(asker, snapshot, paths, &wanted);
+            let outcome = hall.request_service.restore(asker, snapshot, paths, &wanted);
             let restored = outcome.is_ok();
-            ChannelResponse::RestoreResponse { id, restored, outcome: outcome.unwrap_or_else(|why| why) }
-                .into()
+            ChannelResponse::RestoreResponse {
+                id,
+                restored,
+                outcome: outcome.unwrap_or_else(|why| why.to_string()),
+            }
+            .into()
         }
         ChannelRequest::UrlRequest { id, url } => {
-            let opened = hall.office.open_url(asker, &url, &wanted);
-            let reason = opened.as_ref().err().cloned();
+            let opened = hall.request_service.open_url(asker, &url, &wanted);
+            let reason = opened.as_ref().err().map(ToString::to_string);
             ChannelResponse::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
         }
         ChannelRequest::HistoryRequest { id, action } => {
-            let (answer, error) = match hall.office.history(asker, *action, &wanted) {
+            let (answer, error) = match hall.request_service.history(asker, *action, &wanted) {
                 Ok(answer) => (answer, None),
-                Err(error) => (serde_json::Value::Null, Some(error)),
+                Err(error) => (serde_json::Value::Null, Some(error.to_string())),
             };
             history(id, answer, error).into()
         }
         ChannelRequest::RefusalRequest { id, path, access } => {
-            ChannelResponse::RefusalResponse { id, by: hall.office.refusal(&path, access) }.into()
+            ChannelResponse::RefusalResponse { id, by: hall.request_service.refusal(&path, access) }.into()
         }
     }
 }
@@ -223,10 +228,10 @@ fn policy_words(reason: &DeniedReason) -> String {
 fn control(hall: &ChannelServer, request: ControlRequest) -> ChannelAnswer {
     match request {
         ControlRequest::Status { id } => {
-            let report = hall.office.report();
+            let report = hall.request_service.report();
             let status = RunningStatus {
                 session: hall.info.clone(),
-                questions_waiting: hall.office.waiting(),
+                questions_waiting: hall.request_service.waiting(),
                 expansions: u64::try_from(report.expansions.len()).unwrap_or(u64::MAX),
                 mediation: report,
                 requests: hall.request_counts(),

@@ -18,7 +18,7 @@ use super::serve::{refuse, serve};
 use super::socket::Listening;
 use crate::approval::Asker;
 use crate::mediate::emulate::RequestSocket;
-use crate::report::RequestService;
+use crate::request_service::RequestService;
 
 /// One channel: its socket, its limits, and the side its clients are on.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Channel {
 
 /// State shared by all threads.
 pub(super) struct ChannelServer {
-    pub(super) office: Arc<dyn RequestService>,
+    pub(super) request_service: Arc<dyn RequestService>,
     pub(super) info: SessionInfo,
     /// Pid of the sandbox's init in the supervisor's pid namespace.
     pub(super) init: u32,
@@ -145,16 +145,16 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 impl ChannelThreads {
-    /// Serves `channels` for the sandbox whose init is `init`; `office` decides.
+    /// Serves `channels` for the sandbox whose init is `init`; `request_service` decides.
     pub fn open(
         channels: Channels,
-        office: Arc<dyn RequestService>,
+        request_service: Arc<dyn RequestService>,
         init: u32,
     ) -> io::Result<ChannelThreads> {
         let Channels { request, control, info, bounds } = channels;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let hall = Arc::new(ChannelServer {
-            office,
+            request_service,
             info,
             init,
             request: request.map(|listening| Channel::new(listening, PeerSide::Inside, bounds)),

@@ -18,7 +18,7 @@ use crate::mediate::Mediating;
 
 /// Interval at which memory is added up.
 pub(super) const POLL: Duration = Duration::from_millis(20);
-/// Every how many polls the slow measurements are made.
+/// Number of polls between slow measurements.
 const SELDOM: u32 = 5;
 const PAGE: u64 = 4096;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nono_policy::{AccessMode, DeniedReason, PathKind, QueryResult, ResolvedPolicy, query_path};
 
-use super::resolve::Identity;
+use super::pin_path::Identity;
 
 /// Maximum number of entries examined, over all closed directories together.
 const MOST: usize = 20_000;

@@ -10,13 +10,14 @@ use super::CheckpointAccess;
 use super::call::access;
 use super::decision_log::AskedAbout;
 use super::job::Waiter;
+use super::pin_path::{OpenTarget, PinnedKind};
 use super::question_queue::Pending;
-use super::resolve::{OpenTarget, PinnedKind};
 use super::shared::MediatorShared;
 use crate::approval::{
     ApprovalAnswer, ApprovalBackend, ApprovalError, Asker, Question, Subject, Verdict, Waiting,
 };
-use crate::report::{RefusalReason, StillWanted};
+use crate::report::RefusalReason;
+use crate::request_service::{RequestFailure, StillWanted};
 use crate::terminal_lease::Lease;
 use crate::urls::{self, Urls};
 
@@ -93,9 +94,9 @@ impl MediatorShared {
         snapshot: u64,
         paths: &[PathBuf],
         wanted: &StillWanted<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), RequestFailure> {
         let subject = Subject::Restore { snapshot, paths: paths.to_vec() };
-        let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal.to_string()) };
+        let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal.into()) };
         self.agree(&**backend, asker, subject, paths, wanted)
     }
 
@@ -106,11 +107,11 @@ impl MediatorShared {
         asker: &Asker,
         subject: Subject,
         wanted: &StillWanted<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), RequestFailure> {
         let paths = match &subject {
             Subject::RestoreCheckpoint { project, paths, .. } if paths.is_empty() => vec![project.clone()],
             Subject::RestoreCheckpoint { paths, .. } => paths.clone(),
-            _ => return Err("this is not a restore of a checkpoint".to_owned()),
+            _ => return Err(RequestFailure::NotRestore),
         };
         self.agree(&*history.backend, asker, subject, &paths, wanted)
     }
@@ -122,14 +123,12 @@ impl MediatorShared {
         subject: Subject,
         paths: &[PathBuf],
         wanted: &StillWanted<'_>,
-    ) -> Result<(), String> {
-        let id = self.questions.may_ask().ok_or("too many questions")?;
+    ) -> Result<(), RequestFailure> {
+        let id = self.questions.may_ask().ok_or(RequestFailure::TooMany)?;
         let question = Question { id, subject, asker: asker.clone(), reason: None };
+        let patient = RequestWait { shared: self, wanted };
         let answer =
-            self.put_to(backend, &question, &RequestWait { shared: self, wanted }).map_err(|error| {
-                self.note_failure(&error);
-                error.to_string()
-            })?;
+            self.put_to(backend, &question, &patient).inspect_err(|error| self.note_failure(error))?;
         let everything = [PathBuf::from("/")];
         for path in if paths.is_empty() { &everything } else { paths } {
             let asker = asker.clone();
@@ -139,15 +138,15 @@ impl MediatorShared {
         }
         match answer.verdict {
             Verdict::Allow(_) => Ok(()),
-            Verdict::Deny | Verdict::Never => Err(format!("denied by {}", answer.by)),
+            Verdict::Deny | Verdict::Never => Err(RequestFailure::Denied { by: answer.by }),
         }
     }
 
     /// Whether the user may be asked about this address, and the number of the request.
-    fn may_open(&self, url: &str) -> Result<(&Urls, u64), &'static str> {
-        let urls = self.urls.as_ref().ok_or("this session was started without --open-url")?;
-        urls::check(url)?;
-        Ok((urls, self.questions.may_ask().ok_or("too many questions")?))
+    fn may_open(&self, url: &str) -> Result<(&Urls, u64), RequestFailure> {
+        let urls = self.urls.as_ref().ok_or(RequestFailure::NoUrls)?;
+        urls::check(url).map_err(RequestFailure::Url)?;
+        Ok((urls, self.questions.may_ask().ok_or(RequestFailure::TooMany)?))
     }
 
     /// Asks about each address, each time. The decision is on disk before the browser starts.
@@ -156,34 +155,33 @@ impl MediatorShared {
         asker: &Asker,
         url: &str,
         wanted: &StillWanted<'_>,
-    ) -> Result<String, String> {
-        let refused = |why: String| {
-            self.journal.url_refused(asker, url, &why);
-            why
-        };
-        let (urls, id) = self.may_open(url).map_err(|why| refused(why.to_owned()))?;
+    ) -> Result<String, RequestFailure> {
+        let refused = |why: &RequestFailure| self.journal.url_refused(asker, url, &why.to_string());
+        let (urls, id) = self.may_open(url).inspect_err(refused)?;
         let subject = Subject::OpenUrl { url: url.to_owned() };
         let question = Question { id, subject, asker: asker.clone(), reason: None };
         let patient = RequestWait { shared: self, wanted };
-        let answer = self.put_to(&*urls.backend, &question, &patient).map_err(|error| {
-            self.note_failure(&error);
-            refused(error.to_string())
-        })?;
+        let answer = self
+            .put_to(&*urls.backend, &question, &patient)
+            .inspect_err(|error| self.note_failure(error))
+            .map_err(RequestFailure::from)
+            .inspect_err(refused)?;
         let record = |error| self.journal.url(asker, url, &answer, error);
         record(None)?;
         if !matches!(answer.verdict, Verdict::Allow(_)) {
-            return Err(format!("denied by {}", answer.by));
+            return Err(RequestFailure::Denied { by: answer.by });
         }
         if let Err(why) = urls.opener.open(url) {
-            record(Some(why.clone()))?;
-            return Err(why);
+            record(Some(why.to_string()))?;
+            return Err(why.into());
         }
         Ok(answer.by)
     }
 
     /// Carries out an answer of a rule without remembering it, so that a rule ends when it says.
     pub(super) fn answer_at_once(&self, waiter: Waiter, folder: Option<&Path>, answer: &ApprovalAnswer) {
-        if let Err(why) = self.journal.answered_by_rule(&asked(&waiter), answer) {
+        if let Err(error) = self.journal.answered_by_rule(&asked(&waiter), answer) {
+            let why = RequestFailure::from(error).to_string();
             return self.refuse_waiter(waiter, RefusalReason::Failed { why });
         }
         self.answers().report(&waiter.path, is_dir(&waiter), waiter.rights, folder, answer);
@@ -193,7 +191,8 @@ impl MediatorShared {
     fn carry_out(&self, waiters: Vec<Waiter>, folder: Option<&Path>, answer: &ApprovalAnswer) {
         if let Some(first) = waiters.first() {
             // On disk before it takes effect or is remembered.
-            if let Err(why) = self.journal.answered(&asked(first), answer) {
+            if let Err(error) = self.journal.answered(&asked(first), answer) {
+                let why = RequestFailure::from(error).to_string();
                 for waiter in waiters {
                     self.refuse_waiter(waiter, RefusalReason::Failed { why: why.clone() });
                 }

@@ -17,11 +17,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use super::allow_table::WRITE;
 use super::answer_cache::Answered;
 use super::call::{OpenRequest, PathStart};
-use super::changes::{CallEffect, Where};
-use super::created_files::{CreatedFile, Unnamed};
-use super::decide_open::{ALWAYS, Judged, oflags, with_umask};
+use super::call_effect::{CallEffect, PathArgument};
+use super::created_files::{CreatedFile, UnnamedFile};
+use super::decide_open::{ALWAYS, OpenVerdict, oflags, with_umask};
 use super::job::{Open, OpenSource, Waiter};
-use super::resolve::{self, Identity, OpenTarget, PinnedKind, Resolved};
+use super::pin_path::{self, Identity, OpenTarget, PinnedKind, Resolved};
 use super::shared::MediatorShared;
 use super::temp_names::originals;
 use crate::report::{DeniedAttempt, RefusalReason};
@@ -39,7 +39,7 @@ impl MediatorShared {
         let OpenTarget::Missing { folder_path, name, .. } = target else { return None };
         let writes = open.how.rights() & WRITE != 0;
         let is_call = matches!(open.source, OpenSource::Call { .. }) && open.replaces.is_none();
-        if !writes || !is_call || self.backend.is_none() || !self.drafts().has_room() {
+        if !writes || !is_call || self.backend.is_none() || !self.created_files().has_room() {
             return None;
         }
         // A name that was approved is made under that name.
@@ -50,7 +50,7 @@ impl MediatorShared {
         let exclusive = open.how.has(libc::O_CREAT | libc::O_EXCL);
         let found = originals(name.as_bytes(), exclusive).into_iter().filter_map(|original| {
             let path = folder_path.join(OsStr::from_bytes(original.name)).into_os_string().into_vec();
-            match resolve::from_root(self.root.as_fd(), &path, IN_PLACE) {
+            match pin_path::from_root(self.root.as_fd(), &path, IN_PLACE) {
                 Ok(Resolved::Target(file)) => Some((original.certain, file)),
                 _ => None,
             }
@@ -62,29 +62,29 @@ impl MediatorShared {
             found.iter().position(|(certain, file)| *certain && matches!(file, OpenTarget::Missing { .. }))
         })?;
         let (_, file) = found.into_iter().nth(at)?;
-        matches!(self.judge(&file, &file.path(), WRITE), Judged::Askable).then_some(file)
+        matches!(self.judge(&file, &file.path(), WRITE), OpenVerdict::Askable).then_some(file)
     }
 
     /// Approver of exactly this replacement, if it was approved before.
     pub(super) fn agreed(&self, waiter: &Waiter) -> Option<String> {
-        let drafts = self.drafts();
-        let draft = drafts.unnamed(waiter.open.replaces.as_deref()?)?;
-        let same = draft.original == waiter.path && draft.replaces == waiter.target.identity();
-        same.then(|| draft.by.clone())
+        let created_files = self.created_files();
+        let created = created_files.unnamed(waiter.open.replaces.as_deref()?)?;
+        let same = created.original == waiter.path && created.replaces == waiter.target.identity();
+        same.then(|| created.by.clone())
     }
 
     /// Makes an unnamed file for the command to write, in the file system of the one that is saved.
-    pub(super) fn draft(&self, waiter: &Waiter, name: &OpenTarget, by: &str) -> io::Result<OwnedFd> {
+    pub(super) fn create_unnamed(&self, waiter: &Waiter, name: &OpenTarget, by: &str) -> io::Result<OwnedFd> {
         let OpenTarget::Missing { folder_path, folder_identity, .. } = name else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let folder = resolve::outside(folder_path, *folder_identity)?;
+        let folder = pin_path::outside(folder_path, *folder_identity)?;
         let how = waiter.open.how;
         let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_SYNC | libc::O_NOATIME;
         let flags = how.flags & kept | libc::O_TMPFILE | ALWAYS;
         let mode = Mode::from_raw_mode(how.mode & PERMISSIONS);
         let file = with_umask(&waiter.open, || Ok(rustix::fs::openat(&folder, c".", oflags(flags), mode)?))?;
-        let draft = Unnamed {
+        let created = UnnamedFile {
             file: file.try_clone()?,
             folder: folder_path.clone(),
             original: waiter.path.clone(),
@@ -93,21 +93,21 @@ impl MediatorShared {
             program: waiter.open.program(),
             pid: waiter.open.pid(),
         };
-        self.drafts().keep(name.path(), CreatedFile::Unnamed(draft));
+        self.created_files().keep(name.path(), CreatedFile::Unnamed(created));
         Ok(file)
     }
 
-    /// Reopens an unnamed draft. True if it was one; the call is answered then.
-    pub(super) fn open_draft(&self, open: &Open, path: &Path) -> bool {
+    /// Reopens an unnamed file. True if it was one; the call is answered then.
+    pub(super) fn open_created(&self, open: &Open, path: &Path) -> bool {
         let OpenSource::Call { id, .. } = open.source else { return false };
         let opened = {
-            let drafts = self.drafts();
-            let Some(draft) = drafts.unnamed(path) else { return false };
+            let created_files = self.created_files();
+            let Some(created) = created_files.unnamed(path) else { return false };
             if open.how.has(libc::O_CREAT | libc::O_EXCL) {
                 Err(libc::EEXIST)
             } else {
                 let flags = open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
-                let link = resolve::own_link(draft.file.as_fd());
+                let link = pin_path::own_link(created.file.as_fd());
                 let opened = rustix::fs::open(link, oflags(flags), Mode::empty());
                 opened.map_err(rustix::io::Errno::raw_os_error)
             }
@@ -122,16 +122,16 @@ impl MediatorShared {
 
     /// Path of an open whose last component does not exist for the kernel.
     pub(super) fn named_by(&self, open: &Open) -> Option<PathBuf> {
-        if self.drafts().is_empty() {
+        if self.created_files().is_empty() {
             return None;
         }
-        let named = resolve::last_name(self.root.as_fd(), open.tid(), open.start, &open.path)?;
+        let named = pin_path::last_name(self.root.as_fd(), open.tid(), open.start, &open.path)?;
         open.is_wanted(&self.listener).then(|| named.path())
     }
 
-    /// Handles renames, removals and modes of drafts. False if the call concerns something else.
-    pub(super) fn about_a_draft(&self, call: &Notification) -> bool {
-        if self.drafts().is_empty() {
+    /// Handles renames, removals and modes of created files. False if the call concerns something else.
+    pub(super) fn handle_created_file(&self, call: &Notification) -> bool {
+        if self.created_files().is_empty() {
             return false;
         }
         match call.nr {
@@ -139,25 +139,25 @@ impl MediatorShared {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_chmod => self.change_mode(
                 call,
-                Where { start: PathStart::WorkingDirectory, path: call.args[0] },
+                PathArgument { start: PathStart::WorkingDirectory, path: call.args[0] },
                 call.args[1],
             ),
             libc::SYS_unlinkat if low(call.args[2]) != 0 => false,
             libc::SYS_renameat2 if low(call.args[4]) != 0 => false,
             _ => match CallEffect::of(call).as_deref() {
                 Some([CallEffect::Remove(old), CallEffect::Make { at, over: true, .. }]) => {
-                    self.rename_draft(call, *old, *at)
+                    self.rename_created(call, *old, *at)
                 }
-                Some([CallEffect::Remove(at)]) => self.remove_draft(call, *at),
+                Some([CallEffect::Remove(at)]) => self.remove_created(call, *at),
                 _ => false,
             },
         }
     }
 
     /// Decides about a rename as about opening its target for writing.
-    fn rename_draft(&self, call: &Notification, old: Where, new: Where) -> bool {
+    fn rename_created(&self, call: &Notification, old: PathArgument, new: PathArgument) -> bool {
         let Some(source) = self.named(call, old).map(|named| named.path()) else { return false };
-        if self.drafts().get(&source).is_none() {
+        if self.created_files().get(&source).is_none() {
             return false;
         }
         let Some(path) = self.path_of(call, new) else { return false };
@@ -172,17 +172,17 @@ impl MediatorShared {
         true
     }
 
-    fn remove_draft(&self, call: &Notification, at: Where) -> bool {
+    fn remove_created(&self, call: &Notification, at: PathArgument) -> bool {
         let Some(path) = self.named(call, at).map(|named| named.path()) else { return false };
-        let mut drafts = self.drafts();
-        let removed = match drafts.get(&path) {
+        let mut created_files = self.created_files();
+        let removed = match created_files.get(&path) {
             None => return false,
             Some(CreatedFile::Unnamed(_)) => Ok(()),
             Some(CreatedFile::Named(identity)) => remove(&path, *identity),
         };
         match removed {
             Ok(()) => {
-                drafts.remove(&path);
+                created_files.remove(&path);
                 self.listener.respond_value(call.id, 0);
             }
             Err(error) => self.listener.respond_errno(call.id, errno(&error)),
@@ -191,16 +191,16 @@ impl MediatorShared {
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes this argument as a short, too")]
-    fn change_mode(&self, call: &Notification, at: Where, mode: u64) -> bool {
+    fn change_mode(&self, call: &Notification, at: PathArgument, mode: u64) -> bool {
         let Some(path) = self.named(call, at).map(|named| named.path()) else { return false };
         let mode = Mode::from_raw_mode(mode as u32 & PERMISSIONS);
-        let changed = match self.drafts().get(&path) {
+        let changed = match self.created_files().get(&path) {
             None => return false,
-            Some(CreatedFile::Unnamed(draft)) => {
-                rustix::fs::fchmod(&draft.file, mode).map_err(io::Error::from)
+            Some(CreatedFile::Unnamed(created)) => {
+                rustix::fs::fchmod(&created.file, mode).map_err(io::Error::from)
             }
-            Some(CreatedFile::Named(identity)) => resolve::outside(&path, *identity)
-                .and_then(|pin| Ok(rustix::fs::chmod(resolve::own_link(pin.as_fd()), mode)?)),
+            Some(CreatedFile::Named(identity)) => pin_path::outside(&path, *identity)
+                .and_then(|pin| Ok(rustix::fs::chmod(pin_path::own_link(pin.as_fd()), mode)?)),
         };
         match changed {
             Ok(()) => self.listener.respond_value(call.id, 0),
@@ -209,17 +209,17 @@ impl MediatorShared {
         true
     }
 
-    /// Carries out an approved rename: the draft becomes the file that was shown.
+    /// Carries out an approved rename: the created file becomes the file that was shown.
     pub(super) fn put_in_place(&self, waiter: &Waiter, source: &Path) -> io::Result<()> {
         let (folder, name) = place_of(&waiter.target)?;
-        let mut drafts = self.drafts();
-        match drafts.get(source) {
+        let mut created_files = self.created_files();
+        match created_files.get(source) {
             None => return Err(io::ErrorKind::NotFound.into()),
-            Some(CreatedFile::Unnamed(draft)) => {
-                if waiter.path.parent() != Some(&*draft.folder) {
+            Some(CreatedFile::Unnamed(created)) => {
+                if waiter.path.parent() != Some(&*created.folder) {
                     return Err(io::Error::from_raw_os_error(libc::EXDEV));
                 }
-                link(draft, &folder, name, waiter.target.identity().is_some())?;
+                link(created, &folder, name, waiter.target.identity().is_some())?;
             }
             Some(CreatedFile::Named(identity)) => {
                 let (own, own_name) = in_folder(source, *identity)?;
@@ -230,27 +230,27 @@ impl MediatorShared {
                 rustix::fs::renameat_with(&own, own_name, &folder, name, flags)?;
             }
         }
-        drafts.remove(source);
+        created_files.remove(source);
         Ok(())
     }
 
-    /// Reports drafts that were neither put in place nor removed: their content is lost.
-    pub(super) fn note_drafts_left(&self) {
-        let left = self.drafts().left();
-        for (path, draft) in left {
+    /// Reports created files that were neither put in place nor removed: their content is lost.
+    pub(super) fn note_created_left(&self) {
+        let left = self.created_files().left();
+        for (path, created) in left {
             let access = nono_policy::AccessMode::Write;
             let why = format!(
                 "only {} was approved, and the file was never renamed to it",
-                draft.original.display()
+                created.original.display()
             );
             let attempt = DeniedAttempt::Open { path, access };
-            self.note_refusal(attempt, &RefusalReason::Failed { why }, &draft.program, || draft.pid);
+            self.note_refusal(attempt, &RefusalReason::Failed { why }, &created.program, || created.pid);
         }
     }
 }
 
-fn from(call: &Notification, index: usize) -> Where {
-    Where { start: PathStart::of(call.args[index]), path: call.args[index + 1] }
+fn from(call: &Notification, index: usize) -> PathArgument {
+    PathArgument { start: PathStart::of(call.args[index]), path: call.args[index + 1] }
 }
 
 /// Lower half of an argument, which the kernel takes as an `int`.
@@ -283,7 +283,7 @@ fn place_of(target: &OpenTarget) -> io::Result<(OwnedFd, &OsStr)> {
     match target {
         OpenTarget::There { path, identity, .. } => in_folder(path, *identity),
         OpenTarget::Missing { folder_path, folder_identity, name, .. } => {
-            Ok((resolve::outside(folder_path, *folder_identity)?, name))
+            Ok((pin_path::outside(folder_path, *folder_identity)?, name))
         }
     }
 }
@@ -296,8 +296,8 @@ fn remove(path: &Path, identity: Identity) -> io::Result<()> {
 static LINKED: AtomicU64 = AtomicU64::new(0);
 
 /// Links an unnamed file into a directory; `over`: atomically replaces what is there.
-fn link(draft: &Unnamed, folder: &OwnedFd, name: &OsStr, over: bool) -> io::Result<()> {
-    let file = CString::new(resolve::own_link(draft.file.as_fd()).into_os_string().into_vec())?;
+fn link(created: &UnnamedFile, folder: &OwnedFd, name: &OsStr, over: bool) -> io::Result<()> {
+    let file = CString::new(pin_path::own_link(created.file.as_fd()).into_os_string().into_vec())?;
     let linked =
         |name: &CStr| rustix::fs::linkat(rustix::fs::CWD, &*file, folder, name, AtFlags::SYMLINK_FOLLOW);
     let name = CString::new(name.as_bytes())?;

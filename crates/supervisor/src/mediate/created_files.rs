@@ -1,4 +1,4 @@
-//! Drafts: files that the command made after an approval, so that it can put them in place or remove them. To the
+//! Created files: files that the command made after an approval, so that it can put them in place or remove them. To the
 //! kernel the directory is read-only.
 //!
 //! A file that was itself approved has its name. One made to save another file has no name at all: the approval was for
@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::resolve::Identity;
+use super::pin_path::Identity;
 
-/// Maximum number of unnamed drafts; each holds a descriptor.
+/// Maximum number of unnamed files; each holds a descriptor.
 const MOST: usize = 64;
 const MOST_NAMED: usize = 10_000;
 
@@ -18,11 +18,11 @@ const MOST_NAMED: usize = 10_000;
 pub(super) enum CreatedFile {
     /// File in the directory under its name.
     Named(Identity),
-    Unnamed(Unnamed),
+    Unnamed(UnnamedFile),
 }
 
 #[derive(Debug)]
-pub(super) struct Unnamed {
+pub(super) struct UnnamedFile {
     pub(super) file: OwnedFd,
     /// Directory that the command believes it is in.
     pub(super) folder: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Unnamed {
     pub(super) pid: u32,
 }
 
-/// Drafts by the resolved path the command knows them by.
+/// Created files by the resolved path the command knows them by.
 #[derive(Debug, Default)]
 pub(super) struct CreatedFiles {
     known: HashMap<PathBuf, CreatedFile>,
@@ -47,7 +47,7 @@ impl CreatedFiles {
         self.known.is_empty()
     }
 
-    /// Whether there is room for one more unnamed draft.
+    /// Whether there is room for one more unnamed file.
     pub(super) fn has_room(&self) -> bool {
         self.unnamed < MOST
     }
@@ -56,20 +56,20 @@ impl CreatedFiles {
         self.known.get(path)
     }
 
-    pub(super) fn unnamed(&self, path: &Path) -> Option<&Unnamed> {
+    pub(super) fn unnamed(&self, path: &Path) -> Option<&UnnamedFile> {
         match self.known.get(path) {
             Some(CreatedFile::Unnamed(unnamed)) => Some(unnamed),
             _ => None,
         }
     }
 
-    /// Keeps a draft. One that cannot be kept is not put in place later.
-    pub(super) fn keep(&mut self, path: PathBuf, draft: CreatedFile) {
+    /// Keeps a created file. One that cannot be kept is not put in place later.
+    pub(super) fn keep(&mut self, path: PathBuf, created: CreatedFile) {
         if self.known.len() >= MOST_NAMED {
             return;
         }
-        self.unnamed += usize::from(matches!(draft, CreatedFile::Unnamed(_)));
-        if let Some(CreatedFile::Unnamed(_)) = self.known.insert(path, draft) {
+        self.unnamed += usize::from(matches!(created, CreatedFile::Unnamed(_)));
+        if let Some(CreatedFile::Unnamed(_)) = self.known.insert(path, created) {
             self.unnamed -= 1;
         }
     }
@@ -80,11 +80,11 @@ impl CreatedFiles {
         removed
     }
 
-    /// Drafts that were never put in place.
-    pub(super) fn left(&mut self) -> Vec<(PathBuf, Unnamed)> {
+    /// Created files that were never put in place.
+    pub(super) fn left(&mut self) -> Vec<(PathBuf, UnnamedFile)> {
         self.unnamed = 0;
         let left = std::mem::take(&mut self.known).into_iter();
-        left.filter_map(|(path, draft)| match draft {
+        left.filter_map(|(path, created)| match created {
             CreatedFile::Unnamed(unnamed) => Some((path, unnamed)),
             CreatedFile::Named(_) => None,
         })

@@ -18,13 +18,15 @@ use super::answer_cache::Answered;
 use super::call::access;
 use super::created_files::CreatedFile;
 use super::job::{Open, OpenSource, Waiter};
-use super::resolve::{self, Identity, OpenTarget, PinnedKind, Resolved};
+use super::pin_path::{self, Identity, OpenTarget, PinnedKind, Resolved};
 use super::shared::MediatorShared;
 use crate::approval::{Object, Question, Subject};
-use crate::report::{DeniedAttempt, RefusalReason, RequestReply};
+use crate::error::ServiceError;
+use crate::report::{DeniedAttempt, RefusalReason};
+use crate::request_service::RequestReply;
 
 /// Verdict of the policy about an object.
-pub(super) enum Judged {
+pub(super) enum OpenVerdict {
     /// Allowed by the rules the command started with.
     Allowed,
     /// Closed; no approval can open it.
@@ -40,18 +42,21 @@ impl MediatorShared {
         }
         let resolved = match &open.source {
             OpenSource::Call { tid, .. } => {
-                resolve::resolve(self.root.as_fd(), *tid, open.start, &open.path, open.how)
+                pin_path::resolve(self.root.as_fd(), *tid, open.start, &open.path, open.how)
             }
-            OpenSource::Request { .. } => resolve::from_root(self.root.as_fd(), &open.path, open.how),
+            OpenSource::Request { .. } => pin_path::from_root(self.root.as_fd(), &open.path, open.how),
         };
         match resolved {
             Ok(Resolved::Kernel) => {
                 if let Some(path) = self.named_by(&open)
-                    && self.open_draft(&open, &path)
+                    && self.open_created(&open, &path)
                 {
                     return;
                 }
-                self.kernel_refuses(open, "there is no such file, or only the kernel can open it");
+                self.kernel_refuses(
+                    open,
+                    "it does not exist, or is a special file that nono cannot open for you",
+                );
             }
             Ok(Resolved::Hidden) => {
                 if let Some((path, reason)) = self.behind_a_mask(&open) {
@@ -84,19 +89,19 @@ impl MediatorShared {
             return;
         }
         let path = target.path();
-        if open.replaces.is_none() && self.open_draft(&open, &path) {
+        if open.replaces.is_none() && self.open_created(&open, &path) {
             return;
         }
         let rights = wanted(&open, &target);
         match self.judge(&target, &path, rights) {
-            Judged::Allowed => {
+            OpenVerdict::Allowed => {
                 if let Some(key) = open.remember {
                     self.verified.keep(key);
                 }
                 self.leave_to_kernel(open);
             }
-            Judged::Closed(reason) => self.refuse(open, &path, rights, RefusalReason::Policy { reason }),
-            Judged::Askable => self.consider(match self.saved_by(&open, &target, rights) {
+            OpenVerdict::Closed(reason) => self.refuse(open, &path, rights, RefusalReason::Policy { reason }),
+            OpenVerdict::Askable => self.consider(match self.saved_by(&open, &target, rights) {
                 Some(file) => {
                     let (path, through) = (file.path(), Some(Box::new(target)));
                     Waiter { open, target: file, path, rights: WRITE, through }
@@ -106,31 +111,31 @@ impl MediatorShared {
         }
     }
 
-    pub(super) fn judge(&self, target: &OpenTarget, path: &Path, rights: u8) -> Judged {
+    pub(super) fn judge(&self, target: &OpenTarget, path: &Path, rights: u8) -> OpenVerdict {
         if self.private.iter().any(|private| is_within(path, private)) {
-            return Judged::Allowed;
+            return OpenVerdict::Allowed;
         }
         if self.own.iter().any(|own| is_within(path, own)) {
             return match query_path(&self.policy, path, true, access(rights)) {
-                QueryResult::Allowed { .. } => Judged::Allowed,
-                QueryResult::Denied { .. } => Judged::Closed(DeniedReason::NonoState),
+                QueryResult::Allowed { .. } => OpenVerdict::Allowed,
+                QueryResult::Denied { .. } => OpenVerdict::Closed(DeniedReason::NonoState),
             };
         }
         let exists = matches!(target, OpenTarget::There { .. });
         match query_path(&self.policy, path, exists, access(rights)) {
-            QueryResult::Allowed { .. } => Judged::Allowed,
-            QueryResult::Denied { reason, .. } if is_closed(&reason) => Judged::Closed(reason),
+            QueryResult::Allowed { .. } => OpenVerdict::Allowed,
+            QueryResult::Denied { reason, .. } if is_closed(&reason) => OpenVerdict::Closed(reason),
             QueryResult::Denied { .. } => self.by_identity(target),
         }
     }
 
     /// Verdict by identity: a closed file under another name is still that file.
-    fn by_identity(&self, target: &OpenTarget) -> Judged {
+    fn by_identity(&self, target: &OpenTarget) -> OpenVerdict {
         match target {
             OpenTarget::There { identity, links, .. } if *links > 1 => {
-                self.aliases.reason(*identity).map_or(Judged::Askable, Judged::Closed)
+                self.aliases.reason(*identity).map_or(OpenVerdict::Askable, OpenVerdict::Closed)
             }
-            _ => Judged::Askable,
+            _ => OpenVerdict::Askable,
         }
     }
 
@@ -145,7 +150,8 @@ impl MediatorShared {
                 || directory && (waiter.rights & WRITE != 0 || how.creates()) && !how.has(libc::O_TMPFILE)
                 || !directory && how.has(libc::O_DIRECTORY);
             if kernels {
-                return self.kernel_refuses(waiter.open, "it is not that kind of file");
+                return self
+                    .kernel_refuses(waiter.open, "the kernel refuses this kind of open for that file");
             }
             if *kind == PinnedKind::Special {
                 let why = "devices, pipes and sockets can only be granted at the start".to_owned();
@@ -154,7 +160,7 @@ impl MediatorShared {
         }
         // No approval is needed for what the user could not open without a sandbox.
         if !could_be_opened(&waiter) {
-            return self.kernel_refuses(waiter.open, "the user may not open it, sandbox or not");
+            return self.kernel_refuses(waiter.open, "you may not open it, even outside the sandbox");
         }
         if how.has(libc::O_TMPFILE) {
             // As on a file system without it: programs have a fallback.
@@ -225,8 +231,9 @@ impl MediatorShared {
             return;
         }
         if waiter.rights & WRITE != 0
-            && let Err(why) = self.track(&waiter)
+            && let Err(error) = self.track(&waiter)
         {
+            let why = error.to_string();
             return self.refuse_waiter(waiter, RefusalReason::Failed { why });
         }
         if let Some(source) = &waiter.open.replaces {
@@ -236,7 +243,7 @@ impl MediatorShared {
             };
         }
         if let Some(name) = waiter.through.take() {
-            return self.grant_draft(waiter, *name, by);
+            return self.grant_created(waiter, *name, by);
         }
         match open_object(&waiter) {
             Ok(fd) => self.hand_over(waiter, fd, by),
@@ -250,11 +257,11 @@ impl MediatorShared {
         }
     }
 
-    /// Grants a write through a draft; `name` is the command's name for it.
-    fn grant_draft(&self, waiter: Waiter, name: OpenTarget, by: &str) {
-        match self.draft(&waiter, &name, by) {
+    /// Grants a write through a created file; `name` is the command's name for it.
+    fn grant_created(&self, waiter: Waiter, name: OpenTarget, by: &str) {
+        match self.create_unnamed(&waiter, &name, by) {
             Ok(fd) => self.hand_over(waiter, fd, by),
-            // A file system without unnamed files: the draft is asked about under its own name.
+            // A file system without unnamed files: the file is asked about under its own name.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 let (path, rights) = (name.path(), wanted(&waiter.open, &name));
                 self.consider(Waiter { open: waiter.open, target: name, path, rights, through: None });
@@ -276,7 +283,7 @@ impl MediatorShared {
     }
 
     /// Stores the current content before the first write.
-    fn track(&self, waiter: &Waiter) -> Result<(), String> {
+    fn track(&self, waiter: &Waiter) -> Result<(), ServiceError> {
         let Some(snapshots) = &self.snapshots else { return Ok(()) };
         let mut tracked = self.tracked();
         if tracked.contains(&waiter.path) {
@@ -291,7 +298,7 @@ impl MediatorShared {
         if let (OpenTarget::Missing { .. }, Ok(made)) = (&waiter.target, rustix::fs::fstat(&fd))
             && made.st_nlink > 0
         {
-            self.drafts().keep(waiter.path.clone(), CreatedFile::Named(Identity::of_stat(&made)));
+            self.created_files().keep(waiter.path.clone(), CreatedFile::Named(Identity::of_stat(&made)));
         }
         match waiter.open.source {
             OpenSource::Call { id, .. } => {
@@ -384,7 +391,7 @@ fn written(open: &Open) -> Option<PathBuf> {
     if path.is_absolute() {
         return Some(path);
     }
-    let base = resolve::base(open.tid(), open.start).ok()?;
+    let base = pin_path::base(open.tid(), open.start).ok()?;
     Some(PathBuf::from(std::ffi::OsString::from_vec(base)).join(path))
 }
 
@@ -404,7 +411,7 @@ fn open_object(waiter: &Waiter) -> io::Result<OwnedFd> {
     match &waiter.target {
         OpenTarget::There { pin, path, identity, .. } => open_there(waiter, pin, path, *identity),
         OpenTarget::Missing { folder_path, folder_identity, name, .. } => {
-            let folder = resolve::outside(folder_path, *folder_identity)?;
+            let folder = pin_path::outside(folder_path, *folder_identity)?;
             let how = waiter.open.how;
             // Exclusive: the approval was for a new file, and nothing else is opened instead.
             let flags = how.flags | libc::O_CREAT | libc::O_EXCL | ALWAYS;
@@ -433,11 +440,12 @@ pub(super) fn with_umask(open: &Open, make: impl FnOnce() -> io::Result<OwnedFd>
 /// same object is not mounted read-only.
 fn open_there(waiter: &Waiter, pin: &OwnedFd, path: &Path, identity: Identity) -> io::Result<OwnedFd> {
     let flags = waiter.open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
-    let open = |pin: &OwnedFd| rustix::fs::open(resolve::own_link(pin.as_fd()), oflags(flags), Mode::empty());
+    let open =
+        |pin: &OwnedFd| rustix::fs::open(pin_path::own_link(pin.as_fd()), oflags(flags), Mode::empty());
     if waiter.rights & WRITE == 0 {
         return Ok(open(pin)?);
     }
-    Ok(open(&resolve::outside(path, identity)?)?)
+    Ok(open(&pin_path::outside(path, identity)?)?)
 }
 
 #[allow(clippy::cast_sign_loss, reason = "flags are bits")]

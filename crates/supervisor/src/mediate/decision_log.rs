@@ -48,10 +48,10 @@ impl Journal {
     }
 
     /// Records an approver's answer to a request about a path.
-    pub(super) fn answered(&self, asked: &AskedAbout<'_>, answer: &ApprovalAnswer) -> Result<(), String> {
+    pub(super) fn answered(&self, asked: &AskedAbout<'_>, answer: &ApprovalAnswer) -> Result<(), WriteError> {
         let Some(log) = &self.log else { return Ok(()) };
         let event = AuditEvent::CapabilityDecision(asked.decision(answer));
-        log.decide(&event).map_err(|error| unwritten(&error))
+        log.decide(&event)
     }
 
     /// Records a rule's answer. Denials are counted elsewhere.
@@ -59,7 +59,7 @@ impl Journal {
         &self,
         asked: &AskedAbout<'_>,
         answer: &ApprovalAnswer,
-    ) -> Result<(), String> {
+    ) -> Result<(), WriteError> {
         if self.log.is_none() || !matches!(answer.verdict, Verdict::Allow(_)) {
             return Ok(());
         }
@@ -90,12 +90,12 @@ impl Journal {
         url: &str,
         answer: &ApprovalAnswer,
         error: Option<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), WriteError> {
         let Some(log) = &self.log else { return Ok(()) };
         let allowed = matches!(answer.verdict, Verdict::Allow(_));
         let decision = if allowed { Decision::Allowed } else { Decision::Denied };
         let event = url_open(asker, self.redacted(url), decision, &answer.by, error);
-        log.decide(&event).map_err(|error| unwritten(&error))
+        log.decide(&event)
     }
 
     /// Records an address that was refused without asking or without an answer. A flood of them stays small.
@@ -145,10 +145,6 @@ fn url_open(asker: &Asker, url: String, decision: Decision, by: &str, error: Opt
         by: by.to_owned(),
         error,
     })
-}
-
-fn unwritten(error: &WriteError) -> String {
-    format!("cannot write the audit log: {error}")
 }
 
 /// Subject of an answer.

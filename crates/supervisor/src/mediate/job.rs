@@ -8,11 +8,11 @@ use std::sync::mpsc::SyncSender;
 use nono_sys::notify::{Listener, Notification};
 
 use super::call::{OpenRequest, PathStart};
-use super::changes::CallEffect;
+use super::call_effect::CallEffect;
+use super::pin_path::OpenTarget;
 use super::process;
-use super::resolve::OpenTarget;
 use crate::approval::Asker;
-use crate::report::RequestReply;
+use crate::request_service::RequestReply;
 
 /// Work for a mediator thread.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct Open {
     pub(super) how: OpenRequest,
     /// Key under which the table may remember this path, if the policy turns out to allow it.
     pub(super) remember: Option<u64>,
-    /// Set for a replacement instead of an open: path of the draft that replaces the target.
+    /// Set for a replacement instead of an open: path of the created file that replaces the target.
     pub(super) replaces: Option<PathBuf>,
 }
 
@@ -105,6 +105,6 @@ pub(super) struct Waiter {
     pub(super) target: OpenTarget,
     pub(super) path: PathBuf,
     pub(super) rights: u8,
-    /// Name under which the command writes the draft that will replace the target.
+    /// Name under which the command writes the file that will replace the target.
     pub(super) through: Option<Box<OpenTarget>>,
 }

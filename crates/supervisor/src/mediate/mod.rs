@@ -9,7 +9,7 @@
 //! **Every error path denies.** This was checked line by line, and has to be again with every change:
 //! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
 //! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
-//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `record`); for the other
+//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `call_recorder`); for the other
 //!   families nothing behind it would hold (see `others`).
 //! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin;
 //!   `add_fd` in one (`pairs`), with sockets that were just made and are connected to each other alone.
@@ -24,7 +24,8 @@ mod asking;
 mod atomic_saves;
 mod bucket;
 mod call;
-mod changes;
+mod call_effect;
+mod call_recorder;
 mod created_files;
 mod decide_open;
 mod decision_log;
@@ -33,12 +34,11 @@ pub(crate) mod emulate;
 mod inotify;
 mod job;
 mod non_open_calls;
+mod pin_path;
 mod process;
 mod question_queue;
 mod receiver;
-mod record;
 mod refusals;
-mod resolve;
 mod shared;
 mod socketpair;
 mod temp_names;
@@ -63,41 +63,43 @@ use nono_sys::launch::Pairs;
 use serde_json::Value;
 
 use crate::approval::{ApprovalBackend, Asker, Subject};
+use crate::error::ServiceError;
 use crate::proxy_server::TakesListener;
 use crate::recorded::Recorded;
-use crate::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
+use crate::report::{MediationReport, RefusalReason};
+use crate::request_service::{RequestFailure, RequestReply, RequestService, StillWanted};
 use crate::terminal_lease::TerminalLeases;
 use crate::urls::{Redact, Urls};
 use allow_table::Table;
 use call::{OpenRequest, PathStart};
+use call_recorder::CallRecorder;
 use emulate::RequestSocket;
 use job::{Job, Open, OpenSource};
 use receiver::Receiver;
-use record::Recorder;
 use shared::MediatorShared;
 pub(crate) use workers::Workers;
 
 /// Snapshots of the session, where it has any.
 pub trait Snapshots: Send + Sync {
     /// Stores the content of a path before it is written to for the first time.
-    fn before_write(&self, path: &Path) -> Result<(), String>;
+    fn before_write(&self, path: &Path) -> Result<(), ServiceError>;
 
     /// Takes a snapshot now; returns its number.
-    fn checkpoint(&self, reason: &str) -> Result<u64, String>;
+    fn checkpoint(&self, reason: &str) -> Result<u64, ServiceError>;
 
     /// Restores `paths` (all, if empty).
-    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, String>;
+    fn restore(&self, snapshot: u64, paths: &[PathBuf]) -> Result<Restored, ServiceError>;
 }
 
 /// Checkpoints of projects, for requests from inside the sandbox, which are untrusted.
 pub trait CheckpointService: Send + Sync {
     /// Carries an action out and returns its answer. Nothing is restored before `agree` allowed it; `agree` gets what
     /// the restore would do, and may take as long as a person needs.
-    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, String>;
+    fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure>;
 }
 
 /// Asks whether the user agrees to a restore.
-pub type RestoreConsent<'a> = dyn Fn(Subject) -> Result<(), String> + 'a;
+pub type RestoreConsent<'a> = dyn Fn(Subject) -> Result<(), RequestFailure> + 'a;
 
 impl std::fmt::Debug for dyn CheckpointService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -233,7 +235,7 @@ impl Mediator {
     }
 
     /// Handler of requests on the sockets, and of status reports.
-    pub(crate) fn office(&self) -> Arc<dyn RequestService> {
+    pub(crate) fn request_service(&self) -> Arc<dyn RequestService> {
         Arc::new(MediatorRequests { shared: self.shared.clone(), jobs: self.jobs.clone() })
     }
 
@@ -299,13 +301,13 @@ impl Mediating {
             // The thread may have ended already.
             let _ = self.jobs.send(Job::End);
         }
-        self.shared.note_drafts_left();
+        self.shared.note_created_left();
         let report = self.shared.report();
         for thread in self.threads {
             // A thread that panicked has no result; the loop has ended the command by then.
             let _ = thread.join();
         }
-        (report, self.shared.recorder.as_ref().map(Recorder::recorded))
+        (report, self.shared.recorder.as_ref().map(CallRecorder::recorded))
     }
 }
 
@@ -371,8 +373,8 @@ impl RequestService for MediatorRequests {
         }
     }
 
-    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, String> {
-        self.shared.snapshots.as_ref().ok_or(NO_SNAPSHOTS)?.checkpoint(reason)
+    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, RequestFailure> {
+        Ok(self.shared.snapshots.as_ref().ok_or(RequestFailure::NoSnapshots)?.checkpoint(reason)?)
     }
 
     fn restore(
@@ -381,8 +383,8 @@ impl RequestService for MediatorRequests {
         snapshot: u64,
         paths: Vec<PathBuf>,
         wanted: &StillWanted<'_>,
-    ) -> Result<String, String> {
-        let snapshots = self.shared.snapshots.as_ref().ok_or(NO_SNAPSHOTS)?;
+    ) -> Result<String, RequestFailure> {
+        let snapshots = self.shared.snapshots.as_ref().ok_or(RequestFailure::NoSnapshots)?;
         self.shared.agree_to_restore(asker, snapshot, &paths, wanted)?;
         let restored = snapshots.restore(snapshot, &paths)?;
         let outcome = restored.outcome.clone();
@@ -404,13 +406,13 @@ impl RequestService for MediatorRequests {
         asker: &Asker,
         action: RemoteAction,
         wanted: &StillWanted<'_>,
-    ) -> Result<Value, String> {
-        let history = self.shared.history.as_ref().ok_or(NO_HISTORIES)?;
+    ) -> Result<Value, RequestFailure> {
+        let history = self.shared.history.as_ref().ok_or(RequestFailure::NoHistories)?;
         let agree = |subject| self.shared.agree_to_checkpoint(history, asker, subject, wanted);
         history.histories.carry_out(action, &agree)
     }
 
-    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, String> {
+    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, RequestFailure> {
         self.shared.open_url(asker, url, wanted)
     }
 
@@ -426,9 +428,3 @@ impl RequestService for MediatorRequests {
         self.shared.questions.waiting()
     }
 }
-
-/// Error of a session without checkpoints: not a failure, but how it was started.
-pub const NO_HISTORIES: &str =
-    "this session has no checkpoints: they are not enabled, and it was started without --checkpoints";
-
-const NO_SNAPSHOTS: &str = "this session has no snapshots: it was started without --rollback";

@@ -35,7 +35,7 @@ impl MediatorShared {
         if self.record_call(call) {
             return self.listener.respond_continue(call.id);
         }
-        if self.about_a_draft(call) {
+        if self.handle_created_file(call) {
             return;
         }
         if REMOVALS.contains(&call.nr) || MODES.contains(&call.nr) && !self.judges_metadata {
@@ -72,8 +72,8 @@ impl MediatorShared {
     }
 
     fn no_second_listener(&self, call: &Notification) {
-        let what = "a listener for system calls of its own (nono has the only one there can be)".to_owned();
-        let why = "the kernel allows one".to_owned();
+        let what = "install a seccomp listener".to_owned();
+        let why = "the kernel allows only one, and nono uses it".to_owned();
         let (attempt, because) = (DeniedAttempt::Other { what }, RefusalReason::Failed { why });
         let program = process::program(call.tid);
         self.note_refusal(attempt, &because, &program, || process::pid(call.tid));

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::bucket::Bucket;
 use super::job::Waiter;
-use super::resolve::Identity;
+use super::pin_path::Identity;
 use crate::approval::Question;
 
 /// Rate of requests that a person can be asked.

@@ -13,7 +13,7 @@ const MOST: usize = 1000;
 pub(super) fn folded(attempt: DeniedAttempt, because: &RefusalReason) -> DeniedAttempt {
     match (because, attempt) {
         (RefusalReason::TooMany, DeniedAttempt::Open { .. }) => {
-            DeniedAttempt::Other { what: "more questions".to_owned() }
+            DeniedAttempt::Other { what: "further requests".to_owned() }
         }
         (_, attempt) => attempt,
     }

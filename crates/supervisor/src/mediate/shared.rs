@@ -13,12 +13,12 @@ use nono_sys::notify::Listener;
 
 use super::aliases::Aliases;
 use super::answer_cache::Answers;
+use super::call_recorder::CallRecorder;
 use super::created_files::CreatedFiles;
 use super::decision_log::Journal;
 use super::delayed_answers::Penalty;
 use super::emulate::{BoundedThreads, CallContext};
 use super::question_queue::Questions;
-use super::record::Recorder;
 use super::refusals::{self, Refusals};
 use super::{CheckpointAccess, InitHandover, Mediate, Snapshots};
 use crate::approval::ApprovalBackend;
@@ -48,7 +48,7 @@ pub(super) struct MediatorShared {
     pub(super) urls: Option<Urls>,
     pub(super) history: Option<CheckpointAccess>,
     /// Set where the command is only recorded.
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Option<CallRecorder>,
     /// Context for calls that open nothing.
     pub(super) scene: Arc<CallContext>,
     pub(super) crew: BoundedThreads,
@@ -56,7 +56,7 @@ pub(super) struct MediatorShared {
     answers: Mutex<Answers>,
     refusals: Mutex<Refusals>,
     tracked: Mutex<HashSet<PathBuf>>,
-    drafts: Mutex<CreatedFiles>,
+    created_files: Mutex<CreatedFiles>,
     /// Whether changes of modes are mediated, because nothing else enforces them.
     pub(super) judges_metadata: bool,
 }
@@ -95,11 +95,11 @@ impl MediatorShared {
             journal: Journal::new(mediate.log, mediate.redact),
             urls: mediate.urls,
             history: mediate.history,
-            recorder: mediate.record.then(Recorder::default),
+            recorder: mediate.record.then(CallRecorder::default),
             answers: Mutex::default(),
             refusals: Mutex::default(),
             tracked: Mutex::default(),
-            drafts: Mutex::default(),
+            created_files: Mutex::default(),
             judges_metadata: mediate.judges_metadata,
         })
     }
@@ -129,8 +129,8 @@ impl MediatorShared {
         self.tracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn drafts(&self) -> MutexGuard<'_, CreatedFiles> {
-        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn created_files(&self) -> MutexGuard<'_, CreatedFiles> {
+        self.created_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn report(&self) -> MediationReport {

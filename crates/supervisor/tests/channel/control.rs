@@ -26,15 +26,15 @@ fn status(place: &Place) -> nono_supervisor::channel::RunningStatus {
 
 #[test]
 fn a_session_tells_what_it_is_doing() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     place.ask("1", "granted");
     let waiting = place.connect();
     waiting.send(&place.wanted("2", "later"));
-    place.office.until_waiting(1);
+    place.service.until_waiting(1);
     let found = status(&place);
     assert_eq!((found.session.name.as_deref(), found.session.grants), (Some("mine"), 3));
     assert_eq!((found.questions_waiting, found.requests.served), (1, 1));
-    place.office.release();
+    place.service.release();
     assert!(waiting.answer().is_some());
 }
 
@@ -47,7 +47,7 @@ fn stop_is_wanted(place: &Place) -> bool {
 
 #[test]
 fn a_stop_is_answered_and_then_heard() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     assert!(!stop_is_wanted(&place));
     let id = new_id();
     let answer = ask(&place, &ControlRequest::Stop { id: id.clone() }).unwrap();
@@ -63,7 +63,7 @@ fn a_stop_is_answered_and_then_heard() {
 /// A report is cut to what a message holds, and the cut part is counted.
 #[test]
 fn a_long_report_is_cut() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let refused = |number: u32| Refused {
         attempt: DeniedAttempt::Open {
             path: format!("/{}/{number}", "long/".repeat(50)).into(),
@@ -74,7 +74,7 @@ fn a_long_report_is_cut() {
         pid: number,
         count: 2,
     };
-    place.office.report.lock().unwrap().refused = (0..5000).map(refused).collect();
+    place.service.report.lock().unwrap().refused = (0..5000).map(refused).collect();
     let found = status(&place).mediation;
     let listed = u64::try_from(found.refused.len()).unwrap();
     assert!(listed > 10, "{listed}");

@@ -10,7 +10,7 @@ use crate::kit::{Init, Place, content, framed};
 
 #[test]
 fn what_is_no_frame_is_refused() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let whole = framed(&serde_json::to_vec(&place.wanted("1", "granted")).unwrap());
     let giant = [&u32::MAX.to_le_bytes()[..], b"{}"].concat();
     let packets: Vec<(&str, Vec<u8>)> = vec![
@@ -41,14 +41,14 @@ fn what_is_no_frame_is_refused() {
         client.send_packet(&packet);
         client.is_refused("malformed");
     }
-    assert!(place.office.asked.lock().unwrap().is_empty());
+    assert!(place.service.asked.lock().unwrap().is_empty());
     assert_eq!(place.reception().request_counts().malformed, number);
     assert_eq!(place.ask("2", "granted")["granted"], true, "and it goes on");
 }
 
 #[test]
 fn a_request_that_does_not_hold_together_is_refused() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     for (field, value) in [
         ("path", json!("relative")),
         ("path", json!("/with\u{0}zero")),
@@ -62,13 +62,13 @@ fn a_request_that_does_not_hold_together_is_refused() {
         client.send(&message);
         client.is_refused("malformed");
     }
-    assert!(place.office.asked.lock().unwrap().is_empty());
+    assert!(place.service.asked.lock().unwrap().is_empty());
 }
 
 /// The kernel closes passed descriptors: none of them stays open here.
 #[test]
 fn descriptors_are_not_taken() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     for number in [1, 3] {
         let (reads, writes) = rustix::pipe::pipe().unwrap();
         let client = place.connect();
@@ -77,16 +77,16 @@ fn descriptors_are_not_taken() {
         drop(writes);
         assert_eq!(content(File::from(reads)), "", "the other end is closed");
     }
-    assert!(place.office.asked.lock().unwrap().is_empty());
+    assert!(place.service.asked.lock().unwrap().is_empty());
 }
 
 #[test]
 fn one_request_to_a_connection() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let client = place.connect();
     client.send(&place.wanted("1", "granted"));
     assert_eq!(client.answer().unwrap()["granted"], true);
     client.send(&place.wanted("2", "granted"));
     assert_eq!(client.answer(), None);
-    assert_eq!(place.office.asked.lock().unwrap().len(), 1);
+    assert_eq!(place.service.asked.lock().unwrap().len(), 1);
 }

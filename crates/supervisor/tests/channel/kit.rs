@@ -16,7 +16,8 @@ use nono_supervisor::channel::{
     Bounds, CONTROL_SOCKET, ChannelConnector, ChannelThreads, Channels, Listening, REQUEST_SOCKET,
     SessionInfo,
 };
-use nono_supervisor::report::{MediationReport, RefusalReason, RequestReply, RequestService, StillWanted};
+use nono_supervisor::report::{MediationReport, RefusalReason};
+use nono_supervisor::request_service::{RequestFailure, RequestReply, RequestService, StillWanted};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -28,7 +29,7 @@ type Asked = (Asker, PathBuf, AccessMode, Option<String>);
 
 /// Grants what is called `granted`, keeps waiting for what is called `later`, and denies the rest.
 #[derive(Default)]
-pub(crate) struct TestOffice {
+pub(crate) struct TestService {
     pub(crate) asked: Mutex<Vec<Asked>>,
     pub(crate) report: Mutex<MediationReport>,
     waiting: AtomicU64,
@@ -36,7 +37,7 @@ pub(crate) struct TestOffice {
     changed: Condvar,
 }
 
-impl TestOffice {
+impl TestService {
     pub(crate) fn release(&self) {
         *self.released.lock().unwrap() = true;
         self.changed.notify_all();
@@ -66,7 +67,7 @@ pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-impl RequestService for TestOffice {
+impl RequestService for TestService {
     fn capability(
         &self,
         asker: &Asker,
@@ -90,8 +91,8 @@ impl RequestService for TestOffice {
         }
     }
 
-    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, String> {
-        if reason == "good" { Ok(7) } else { Err("nothing is tracked".to_owned()) }
+    fn checkpoint(&self, _asker: &Asker, reason: &str) -> Result<u64, RequestFailure> {
+        if reason == "good" { Ok(7) } else { Err(RequestFailure::Service("nothing is tracked".into())) }
     }
 
     fn restore(
@@ -100,8 +101,12 @@ impl RequestService for TestOffice {
         snapshot: u64,
         paths: Vec<PathBuf>,
         _wanted: &StillWanted<'_>,
-    ) -> Result<String, String> {
-        if snapshot == 7 { Ok(format!("{} paths are back", paths.len())) } else { Err("no".to_owned()) }
+    ) -> Result<String, RequestFailure> {
+        if snapshot == 7 {
+            Ok(format!("{} paths are back", paths.len()))
+        } else {
+            Err(RequestFailure::Service("no".into()))
+        }
     }
 
     fn history(
@@ -109,17 +114,26 @@ impl RequestService for TestOffice {
         _asker: &Asker,
         action: RemoteAction,
         _wanted: &StillWanted<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, RequestFailure> {
         match action {
             RemoteAction::List { dir } => Ok(serde_json::json!({ "dir": dir })),
             // More than a frame holds.
             RemoteAction::Diff { .. } => Ok(Value::String("x".repeat(nono_supervisor::channel::MAX_JSON))),
-            _ => Err("not this one".to_owned()),
+            _ => Err(RequestFailure::Service("not this one".into())),
         }
     }
 
-    fn open_url(&self, _asker: &Asker, url: &str, _wanted: &StillWanted<'_>) -> Result<String, String> {
-        if url == "https://good.org/" { Ok("the test".to_owned()) } else { Err("no".to_owned()) }
+    fn open_url(
+        &self,
+        _asker: &Asker,
+        url: &str,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, RequestFailure> {
+        if url == "https://good.org/" {
+            Ok("the test".to_owned())
+        } else {
+            Err(RequestFailure::Service("no".into()))
+        }
     }
 
     fn report(&self) -> MediationReport {
@@ -133,23 +147,23 @@ impl RequestService for TestOffice {
 
 /// Both channels of a session, in a directory of their own.
 pub(crate) struct Place {
-    pub(crate) office: Arc<TestOffice>,
+    pub(crate) service: Arc<TestService>,
     pub(crate) reception: Option<ChannelThreads>,
     pub(crate) dir: tempfile::TempDir,
     /// Stands for the sandbox's init; no process is below it.
-    _nobody: Nobody,
+    _childless: Childless,
 }
 
 /// Process without children.
-pub(crate) struct Nobody(Child);
+pub(crate) struct Childless(Child);
 
-impl Nobody {
-    fn new() -> Nobody {
-        Nobody(Command::new("sleep").arg("1000").spawn().unwrap())
+impl Childless {
+    fn new() -> Childless {
+        Childless(Command::new("sleep").arg("1000").spawn().unwrap())
     }
 }
 
-impl Drop for Nobody {
+impl Drop for Childless {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -162,13 +176,13 @@ pub(crate) enum Init {
     /// This one: its children are inside.
     Us,
     /// Another one: every process here is outside.
-    Nobody,
+    Other,
 }
 
 impl Place {
     pub(crate) fn new(init: Init, bounds: Bounds) -> Place {
         let dir = tempfile::tempdir().unwrap();
-        let nobody = Nobody::new();
+        let childless = Childless::new();
         let bind = |name| Some(Listening::bind(dir.path(), name).unwrap());
         let info = SessionInfo {
             id: "20260101-000000-1".to_owned(),
@@ -183,12 +197,12 @@ impl Place {
         };
         let channels =
             Channels { request: bind(REQUEST_SOCKET), control: bind(CONTROL_SOCKET), info, bounds };
-        let office = Arc::new(TestOffice::default());
-        let pid = if init == Init::Us { std::process::id() } else { nobody.0.id() };
-        let reception = Some(ChannelThreads::open(channels, office.clone(), pid).unwrap());
+        let service = Arc::new(TestService::default());
+        let pid = if init == Init::Us { std::process::id() } else { childless.0.id() };
+        let reception = Some(ChannelThreads::open(channels, service.clone(), pid).unwrap());
         std::fs::write(dir.path().join("granted"), "content").unwrap();
         std::fs::write(dir.path().join("later"), "late content").unwrap();
-        Place { office, reception, dir, _nobody: nobody }
+        Place { service, reception, dir, _childless: childless }
     }
 
     pub(crate) fn reception(&self) -> &ChannelThreads {

@@ -8,13 +8,15 @@ use std::path::Path;
 use nono_supervisor::channel::{Bounds, CONTROL_SOCKET, REQUEST_SOCKET};
 use serde_json::json;
 
+use nono_testkit::user::STRANGER;
+
 use crate::kit::{Init, Place, asker, new_socket, python};
 
 const ELSEWHERE: &str = "stranger: this channel is only for processes inside the sandbox";
 
 #[test]
 fn a_process_outside_gets_nothing_from_the_request_channel() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let (code, out, err) = python(&place.path(REQUEST_SOCKET), |command| {
         command.arg(place.path("granted"));
     });
@@ -22,7 +24,7 @@ fn a_process_outside_gets_nothing_from_the_request_channel() {
     let client = place.connect_self(REQUEST_SOCKET);
     client.send(&place.wanted("1", "granted"));
     client.is_refused("stranger");
-    assert!(place.office.asked.lock().unwrap().is_empty());
+    assert!(place.service.asked.lock().unwrap().is_empty());
     assert_eq!(place.reception().request_counts().strangers, 2);
 }
 
@@ -30,15 +32,13 @@ fn a_process_outside_gets_nothing_from_the_request_channel() {
 #[test]
 fn another_user_gets_nothing() {
     if !rustix::process::geteuid().is_root() {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "only root can be another user");
-        eprintln!("skipped: only root can be another user");
-        return;
+        return nono_testkit::skip("only root can be another user");
     }
     let place = Place::new(Init::Us, Bounds::default());
     let socket = place.path(REQUEST_SOCKET);
     let ask = || {
         python(&socket, |command| {
-            command.arg(place.path("granted")).uid(60131).gid(60131);
+            command.arg(place.path("granted")).uid(STRANGER).gid(STRANGER);
         })
     };
     let (code, _, err) = ask();
@@ -50,7 +50,7 @@ fn another_user_gets_nothing() {
     let (code, out, err) = ask();
     let words = "stranger: this channel belongs to another user";
     assert!(code == Some(1) && out.is_empty() && err.ends_with(words), "{err}");
-    assert!(place.office.asked.lock().unwrap().is_empty());
+    assert!(place.service.asked.lock().unwrap().is_empty());
 }
 
 /// All descendants are inside, also those that init adopted.
@@ -81,7 +81,7 @@ fn what_is_inside_does_not_get_to_the_control_channel() {
 
 #[test]
 fn connections_on_behalf_go_to_the_request_channel_alone() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let door = place.door();
     let meta = |name: &str| place.path(name).symlink_metadata().unwrap();
     let request = meta(REQUEST_SOCKET);
@@ -101,7 +101,7 @@ fn connections_on_behalf_go_to_the_request_channel_alone() {
 #[test]
 fn a_crowd_is_told_apart() {
     let place = Place::new(
-        Init::Nobody,
+        Init::Other,
         Bounds { per_second: 10_000, burst: 10_000, connections: 1000, ..Bounds::default() },
     );
     let socket = place.path(REQUEST_SOCKET);
@@ -124,7 +124,7 @@ fn a_crowd_is_told_apart() {
             let (code, out, err) = stranger.join().unwrap();
             assert!(code == Some(1) && out.is_empty() && err.ends_with(ELSEWHERE), "{err}");
         }
-        let asked = place.office.asked.lock().unwrap();
+        let asked = place.service.asked.lock().unwrap();
         assert!(asked.iter().all(|(who, ..)| *who == asker()));
     });
 }

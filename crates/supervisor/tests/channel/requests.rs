@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::kit::{Init, Place, asker, python, until};
 
 #[test]
-fn the_office_decides_and_is_told_who_asks() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+fn each_decision_has_its_response_and_knows_the_caller() {
+    let place = Place::new(Init::Other, Bounds::default());
     assert_eq!(
         place.ask("1", "granted"),
         json!({"version": 1, "type": "capability_response", "id": "1", "granted": true, "already_open": false,
@@ -27,7 +27,7 @@ fn the_office_decides_and_is_told_who_asks() {
         json!({"version": 1, "type": "capability_response", "id": "3", "granted": false, "already_open": false,
                "proxy_fd": null, "by": "the test", "reason": "the approver denied it"})
     );
-    let asked = place.office.asked.lock().unwrap();
+    let asked = place.service.asked.lock().unwrap();
     assert_eq!(asked[0], (asker(), place.path("granted"), AccessMode::Read, Some("because".to_owned())));
 }
 
@@ -47,7 +47,7 @@ fn the_python_client_gets_what_was_granted() {
     assert_eq!(ask("other"), said(1, "", "denied: the approver denied it"));
     std::fs::write(place.path("open"), "open to all").unwrap();
     assert_eq!(ask("open"), said(0, "open to all", ""));
-    let asked = place.office.asked.lock().unwrap();
+    let asked = place.service.asked.lock().unwrap();
     let (asker, path, _, reason) = &asked[0];
     assert!(asker.program.file_name().unwrap().to_string_lossy().starts_with("python"), "{asker:?}");
     assert_eq!((path, reason.as_deref()), (&place.path("granted"), Some("for the test")));
@@ -55,7 +55,7 @@ fn the_python_client_gets_what_was_granted() {
 
 #[test]
 fn checkpoints_and_restores() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let ask = |message: serde_json::Value| {
         let client = place.connect();
         client.send(&message);
@@ -77,8 +77,8 @@ fn checkpoints_and_restores() {
 }
 
 #[test]
-fn who_waits_for_a_person_keeps_nobody_waiting() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+fn a_request_that_waits_for_a_person_delays_no_other() {
+    let place = Place::new(Init::Other, Bounds::default());
     let waiting: Vec<_> = (0..10)
         .map(|number| {
             let client = place.connect();
@@ -86,10 +86,10 @@ fn who_waits_for_a_person_keeps_nobody_waiting() {
             client
         })
         .collect();
-    place.office.until_waiting(10);
+    place.service.until_waiting(10);
     assert_eq!(place.ask("now", "granted")["granted"], true);
     assert!(waiting.iter().all(crate::kit::Client::is_silent));
-    place.office.release();
+    place.service.release();
     for client in waiting {
         assert_eq!(client.answer().unwrap()["granted"], true);
     }
@@ -97,22 +97,22 @@ fn who_waits_for_a_person_keeps_nobody_waiting() {
 
 #[test]
 fn who_gives_up_is_not_asked_about_any_more() {
-    let place = Place::new(Init::Nobody, Bounds::default());
+    let place = Place::new(Init::Other, Bounds::default());
     let client = place.connect();
     client.send(&place.wanted("1", "later"));
-    place.office.until_waiting(1);
+    place.service.until_waiting(1);
     drop(client);
-    place.office.until_waiting(0);
+    place.service.until_waiting(0);
 }
 
 #[test]
 fn the_end_of_the_session_ends_everything() {
     let mut place =
-        Place::new(Init::Nobody, Bounds { patience: Duration::from_secs(1000), ..Bounds::default() });
+        Place::new(Init::Other, Bounds { patience: Duration::from_secs(1000), ..Bounds::default() });
     let idle = place.connect();
     let waiting = place.connect();
     waiting.send(&place.wanted("1", "later"));
-    place.office.until_waiting(1);
+    place.service.until_waiting(1);
     let door = place.door();
     drop(place.reception.take());
     idle.is_refused("ending");

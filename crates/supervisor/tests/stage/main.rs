@@ -10,13 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-#[allow(dead_code, reason = "shared with the tests of the command line")]
-#[path = "../../../cli/tests/terminal/look.rs"]
-mod look;
 mod player;
-#[allow(dead_code, reason = "shared with the tests of the command line")]
-#[path = "../../../cli/tests/terminal/screen.rs"]
-mod screen;
 mod tests;
 mod world;
 

@@ -4,9 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::Instant;
 
-use crate::look::{eventually, read};
-use crate::screen::Screen;
-use crate::world::World;
+use crate::world::{World, world};
+use nono_testkit::look::{eventually, read};
+use nono_testkit::screen::Screen;
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     ("a_line_goes_on_where_it_was", a_line_goes_on_where_it_was),
@@ -57,7 +57,7 @@ fn picture(screen: &Screen<'_>) -> String {
 }
 
 fn a_line_goes_on_where_it_was() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     let before = settings(&world, &screen);
     screen.clear();
@@ -79,7 +79,7 @@ fn a_line_goes_on_where_it_was() {
 }
 
 fn what_is_typed_belongs_to_one_or_the_other() {
-    let world = World::new();
+    let world = world();
     world.file("work/slow", "printf 'up\\n'; read x < go; read x; echo got $x", 0o755);
     let screen = Screen::new(&world);
     assert_eq!(screen.run("mkfifo go"), 0);
@@ -154,7 +154,7 @@ const FULL: &[(&str, &str, &[&str], &[&str])] = &[
 ];
 
 fn full_screens_come_back_as_they_were() {
-    let world = World::new();
+    let world = world();
     world.file("work/lines", &(1..200).fold(String::new(), |all, n| format!("{all}line {n}\n")), 0o644);
     world.file("work/code.c", "/* a comment */\nint main(void)\n{\n    return 1 + 2;\n}\n", 0o644);
     world.file("work/curses_program.py", CURSES, 0o644);
@@ -199,7 +199,7 @@ fn settled(screen: &Screen<'_>) -> String {
 }
 
 fn another_window_size_is_told_afterwards() {
-    let world = World::new();
+    let world = world();
     world.file("work/curses_program.py", CURSES, 0o644);
     let screen = Screen::new(&world);
     screen.start("player python3 curses_program.py");
@@ -215,7 +215,7 @@ fn another_window_size_is_told_afterwards() {
 }
 
 fn the_end_of_the_run_ends_the_lease() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     let before = settings(&world, &screen);
     for (line, redirected) in [("with", ""), ("without", " < /dev/null > out 2> err")] {
@@ -232,7 +232,7 @@ fn the_end_of_the_run_ends_the_lease() {
 }
 
 fn a_flood_waits_and_loses_nothing() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     let caught = world.path("tmp/caught");
     screen.tmux(&["pipe-pane", "-o", &format!("cat > {}", caught.display())]);
@@ -269,7 +269,7 @@ fn a_flood_waits_and_loses_nothing() {
 }
 
 fn a_stopped_job_asks_again() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     let before = settings(&world, &screen);
     screen.start("player sh -c 'echo up; read x; echo got $x'");
@@ -299,7 +299,7 @@ fn a_stopped_job_asks_again() {
 }
 
 fn a_job_in_the_background_has_no_terminal() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     assert_eq!(screen.run("mkfifo go"), 0);
     assert_eq!(screen.run("player sh -c 'touch up; read x < go' &"), 0);
@@ -326,7 +326,7 @@ const REDIRECTED: &[(&str, &[&str], &[&str])] = &[
 ];
 
 fn redirected_streams_stay_what_they_are() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     let before = settings(&world, &screen);
     for (line, typed, lines) in REDIRECTED {
@@ -369,7 +369,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 fn a_hostile_screen_does_not_hide_a_question() {
-    let world = World::new();
+    let world = world();
     let screen = Screen::new(&world);
     for (index, evil) in HOSTILE.iter().enumerate() {
         println!("  {evil}");
@@ -400,7 +400,7 @@ fn a_hostile_screen_does_not_hide_a_question() {
 }
 
 fn many_megabytes_arrive_whole() {
-    let world = World::new();
+    let world = world();
     // With the line ends a terminal wants, and no terminal on the way that adds them.
     world.file("work/pour", "stty -opost; yes $'0123456789abcdef日本語\\r' | head -c 30000000", 0o755);
     let sum = |line: &str| {

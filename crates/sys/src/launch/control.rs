@@ -215,3 +215,22 @@ pub(super) fn receive_words(fd: RawFd) -> Result<Received, Errno> {
         Ok(Some((words, passed)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Init ends with an order unread where two came at once: HUP, which ended the command, and CONT. Without its last
+    /// notice the command would be taken for killed.
+    #[test]
+    fn the_last_notice_of_an_init_that_ended_with_an_order_unread_is_received() {
+        let (own, init) = crate::launch::socket_pair().unwrap();
+        let control = Control::new(own);
+        control.signal(libc::SIGCONT).unwrap();
+        send_words(init.as_raw_fd(), [ENDED, libc::SIGHUP], None, 0).unwrap();
+        drop(init);
+        let notice = control.receive().unwrap();
+        assert!(matches!(notice, Some(Notice::Ended(libc::SIGHUP))), "{notice:?}");
+        assert!(control.receive().unwrap().is_none());
+    }
+}

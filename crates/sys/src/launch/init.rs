@@ -14,7 +14,7 @@ use super::control::{
     CONTINUED, COUNTED, END_ALL, ENDED, FOREGROUND, KILL_ALL, MEASURE, PAUSE_ALL, STOPPED, TIME_OVER,
     receive_order, send_words,
 };
-use super::{Cover, LaunchPlan, WatchedMask, setup, shared_memory, socketpairs};
+use super::{Cover, LaunchPlan, NOT_RUN, WatchedMask, setup, shared_memory, socketpairs};
 use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Descriptors that init keeps: see `start::close_all_but`.
@@ -53,7 +53,7 @@ struct Reaped {
 /// Way to end the command's tree.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// At once: the parent is gone, or wants it so.
+    /// Kill at once: the parent is gone, or requested it.
     AtOnce,
     WithGrace,
 }
@@ -74,7 +74,7 @@ impl Init<'_> {
 
     /// Serves until the command's tree is gone; returns the exit code.
     pub(super) fn serve(self) -> i32 {
-        let Ok(children) = signal_fd(libc::SIGCHLD) else { return 125 };
+        let Ok(children) = signal_fd(libc::SIGCHLD) else { return i32::from(NOT_RUN) };
         let watch = if self.plan.masks.is_empty() { -1 } else { WATCH };
         let mut pairs = if self.plan.confine.listen { PAIRS } else { -1 };
         let mut ended = false;

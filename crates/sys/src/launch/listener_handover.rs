@@ -12,17 +12,17 @@ use crate::raw::{Errno, check_int, last_errno, sys};
 
 /// Both ends of the socket between init and the command.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct SocketEnds {
     pub(super) init: RawFd,
     pub(super) command: RawFd,
 }
 
-pub(super) fn ends() -> Result<Ends, Errno> {
+pub(super) fn ends() -> Result<SocketEnds, Errno> {
     let mut fds: [RawFd; 2] = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: fds has room for two descriptors.
     check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    Ok(Ends { init: fds[0], command: fds[1] })
+    Ok(SocketEnds { init: fds[0], command: fds[1] })
 }
 
 /// Command's side, filter in place: sends the listener's number and waits until it was taken.
@@ -43,7 +43,7 @@ pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
 
 /// Init's side; returns the socket for requests of socket pairs. A command that failed before hands nothing over; it
 /// reports that itself.
-pub(super) fn take(ends: Ends, command: i32, control: RawFd) -> Result<RawFd, Errno> {
+pub(super) fn take(ends: SocketEnds, command: i32, control: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: closing our copy of the command's end, so that its failure shows as an end of file.
     unsafe { libc::close(ends.command) };
     let mut number: RawFd = -1;

@@ -28,6 +28,9 @@ pub use control::{Control, Notice};
 pub use socketpairs::Pairs;
 pub use step::{LaunchError, Step};
 
+/// Exit code when the command was not run.
+pub const NOT_RUN: u8 = 125;
+
 /// One operation on the namespaces of the process that performs it.
 #[derive(Debug)]
 pub enum SetupOp {

@@ -5,9 +5,9 @@ use std::os::fd::RawFd;
 
 use super::control::{GO, SERVING, TERMINAL, receive_order, send_words};
 use super::init::{CONTROL, Init, PAIRS, TTY, WATCH, is_pid_one, watch_masks};
-use super::listener_handover::{self, Ends};
+use super::listener_handover::{self, SocketEnds};
 use super::step::{Failure, Step, write_report};
-use super::{LaunchPlan, Terminal, confine, setup};
+use super::{LaunchPlan, NOT_RUN, Terminal, confine, setup};
 use crate::raw::{Errno, check_int, sys};
 
 /// Entry of the forked process. Never returns to the caller's code.
@@ -18,7 +18,7 @@ pub(super) fn main(plan: &mut LaunchPlan, control: RawFd, report: RawFd, parents
         Ok(command) => Init::new(plan, command).serve(),
         Err(failure) => {
             write_report(report, failure);
-            125
+            i32::from(NOT_RUN)
         }
     };
     // SAFETY: ends this process without running anything of the copied one.
@@ -64,7 +64,7 @@ fn start(plan: &mut LaunchPlan, control: RawFd, report: RawFd) -> Result<i32, Fa
     }
 }
 
-fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<Ends>) -> ! {
+fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<SocketEnds>) -> ! {
     let confined = |plan: &mut LaunchPlan| confine::run(plan, ends.map(|ends| ends.command));
     let failure = match prepare(plan, slave).and_then(|()| confined(plan)) {
         Err(failure) => failure,
@@ -72,7 +72,7 @@ fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<Ends
     };
     write_report(report, failure);
     // SAFETY: ends this process without running anything of the copied one.
-    unsafe { libc::_exit(125) }
+    unsafe { libc::_exit(i32::from(NOT_RUN)) }
 }
 
 /// Sets the death signal, then a process group of its own, which gets the pty, or the caller's terminal where it

@@ -10,6 +10,7 @@ use serde_json::Value;
 /// decision.
 const LAYERS: &[(&str, u32)] = &[
     ("nono-sys", 0),
+    ("nono-testkit", 0),
     ("nono-policy", 1),
     ("nono-snapshot", 1),
     ("nono-audit", 1),
@@ -20,6 +21,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("nono-supervisor", 4),
     ("nono-agents", 5),
     ("nono-egress", 5),
+    ("nono-catalogue", 5),
     ("nono", 6),
     ("nono-cli", 7),
     ("nono-py", 7),
@@ -38,8 +40,7 @@ pub(super) struct Crate {
 
 /// The workspace's crates, as cargo sees them. Build and test dependencies count like the others.
 pub(super) fn read(root: &Path) -> io::Result<Vec<Crate>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = Command::new(crate::cargo())
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(root)
         .output()?;

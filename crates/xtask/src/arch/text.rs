@@ -134,7 +134,12 @@ pub(super) fn test_modules(code: &str) -> Vec<&str> {
     let after = code.split(TEST_ONLY).skip(1);
     after
         .filter_map(|rest| {
-            rest.trim_start().strip_prefix("mod ")?.split_once(';').map(|(name, _)| name.trim())
+            let item = rest.trim_start();
+            let item = item
+                .strip_prefix("pub(")
+                .and_then(|item| item.split_once(") "))
+                .map_or(item, |(_, item)| item);
+            item.strip_prefix("mod ")?.split_once(';').map(|(name, _)| name.trim())
         })
         .filter(|name| name.bytes().all(is_word))
         .collect()
@@ -171,10 +176,10 @@ mod tests {
 
     #[test]
     fn test_items_are_blanked_and_named() {
-        let source = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() { println!() }\n}\n#[cfg(test)]\nmod other;\nfn c() { x }\n";
+        let source = "fn a() {}\n#[cfg(test)]\nmod tests {\n  fn b() { println!() }\n}\n#[cfg(test)]\nmod other;\nfn c() { x }\n#[cfg(test)]\npub(in crate::a) mod kit;\n";
         let left = without_tests(source);
         assert!(lines_with(&left, "println!").is_empty());
         assert_eq!(lines_with(&left, "x"), [8]);
-        assert_eq!(test_modules(source), ["other"]);
+        assert_eq!(test_modules(source), ["other", "kit"]);
     }
 }

@@ -39,7 +39,7 @@ held! {
 // A parent that is confined itself cannot measure these, and says so before the start.
 held! {
     &[Mode::Run],
-    shared_pages_that_nobody_maps: "hoard dropped 300";
+    shared_pages_that_no_process_maps: "hoard dropped 300";
     buffers_of_sockets: "hoard sockets 300";
     buffers_of_closed_sockets: "hoard orphans 300";
 }
@@ -59,7 +59,7 @@ fn after_stopping(runner: &str, step: &str) -> Outcome {
 }
 
 #[test]
-fn a_command_that_stops_is_ended_in_time_and_stops_nobody_else() {
+fn a_command_that_stops_is_ended_in_time_and_stops_no_other_process() {
     for step in ["stop-itself", "keep-stopping"] {
         let control = after_stopping("timeout -s KILL 1", step);
         let stays = control.output.contains("AFTER 137 S");

@@ -1,4 +1,4 @@
-//! A process whose calls another program already listens to, as in some containers: the kernel allows one listener. The
+//! A process whose calls another program already listens to, as in some containers: the kernel allows only one, and nono uses it listener. The
 //! reference of the benchmarks is that program.
 
 use std::path::{Path, PathBuf};

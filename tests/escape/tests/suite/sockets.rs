@@ -22,7 +22,7 @@ attacks! {
     stream_in_tmp: stream("dial stream {door}", "/tmp/nono-escape-door-{terces}");
     stream_in_run: stream("dial stream {door}", "/run/nono-escape-door-{terces}").prepared_by_root();
     stream_in_the_read_grant: stream("dial stream {door}", "{ro}/door").also_in_tmp();
-    stream_of_somebody_else_in_the_write_grant: stream("dial stream {door}", "{prj}/door").also_in_tmp();
+    stream_of_another_process_in_the_write_grant: stream("dial stream {door}", "{prj}/door").also_in_tmp();
     stream_with_the_network_open: stream("dial stream {door}", "{out}/door").flags("--allow-net");
 
     by_symlink:

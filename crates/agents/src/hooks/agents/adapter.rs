@@ -29,7 +29,7 @@ pub(in crate::hooks) struct Adapter {
     pub(super) goes_on: Vec<String>,
     /// Signs that a tool failed; any of them is enough. Without a sign, success and failure cannot be told apart.
     #[serde(default)]
-    pub(super) failure: Vec<Sign>,
+    pub(super) failure: Vec<FailureSign>,
     /// Place of the files that a tool actually wrote.
     pub(super) written: Option<String>,
     pub(super) tools: Tools,
@@ -80,7 +80,7 @@ pub(super) struct Fields {
 /// Value whose presence, unless it equals the value of a success, shows a failure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sign {
+pub(super) struct FailureSign {
     /// Place in the payload, or `$output`.
     pub(super) at: String,
     /// Rest of a line with this prefix.

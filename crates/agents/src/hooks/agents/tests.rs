@@ -351,7 +351,7 @@ fn long_output_keeps_its_end() {
 }
 
 #[test]
-fn answers() {
+fn replies_have_the_format_of_each_agent() {
     let reply = HookReply {
         context: Some("for the \"model\"".into()),
         message: Some("for you".into()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nono_sys::fs::Lock;
 
-use super::record::InstallRecord;
+use super::install_record::InstallRecord;
 use super::{FileEdit, InstallError, InstallPlan, Purpose};
 
 /// Folder of the copies, in nono's folder.

@@ -17,7 +17,7 @@ pub enum InstallError {
         /// Lines to add by hand.
         add: String,
     },
-    #[error("{}:{line}: the section of nono has no end or no beginning; nothing was changed", path.display())]
+    #[error("{}:{line}: nono's section has no begin mark or no end mark; nothing was changed", path.display())]
     Section { path: PathBuf, line: usize },
     #[error("{} is not text in UTF-8; nothing was changed", path.display())]
     NotText { path: PathBuf },
@@ -35,7 +35,7 @@ pub enum InstallError {
     NoProject { agent: &'static str },
     #[error("{agent} has no user hooks, only project hooks")]
     OnlyProject { agent: &'static str },
-    #[error("nono cannot put its hooks into the settings of {agent}; nothing was changed")]
+    #[error("nono cannot edit the settings of {agent} by itself; nothing was changed")]
     ByHand { agent: &'static str, what: &'static str, documentation: &'static str },
     #[error("{} was changed by another process meanwhile; it was left alone", path.display())]
     Changed { path: PathBuf },
@@ -72,7 +72,9 @@ impl InstallError {
                 Some("put a file in the link's place, or install the hooks with --scope user".to_owned())
             }
             InstallError::Yaml { add, .. } => Some(format!("add this by hand:\n{add}")),
-            InstallError::Section { .. } => Some("remove the remaining mark".to_owned()),
+            InstallError::Section { .. } => {
+                Some("remove the remaining nono:begin or nono:end mark".to_owned())
+            }
             InstallError::Record { path, .. } => Some(format!("remove {}", path.display())),
             InstallError::Changed { .. } | InstallError::Busy { .. } => Some("try again".to_owned()),
             InstallError::OnlyProject { .. } => Some("add --scope project".to_owned()),

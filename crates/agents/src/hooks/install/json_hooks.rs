@@ -1,14 +1,13 @@
 //! Hooks in a JSON file of the shape that Claude Code introduced: `{"hooks": {EVENT: [{"matcher": …, "hooks": [{"type":
 //! "command", "command": …}]}]}}`, or without the groups.
 
-use std::path::Path;
-
+use jsonc_parser::ast::Value as JsonNode;
+use jsonc_parser::common::Ranged;
 use serde_json::{Value, json};
 
 use super::super::agents::Agent;
 use super::super::agents::adapter::{HookFormat, HooksFile};
-use super::InstallError;
-use super::jsonc::{self, Commas, JsonKind, JsonNode, Layout, Wrong};
+use super::jsonc::{self, HookFileProblem, Layout, elements, get};
 
 /// One hook to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,50 +55,18 @@ pub(super) fn signature_of(agent: &str, event: &str) -> String {
     format!(" hook {agent} {event}")
 }
 
-/// Error in a file, with its position.
-#[derive(Debug)]
-pub(super) struct HookFileProblem {
-    line: usize,
-    column: usize,
-    what: String,
-}
-
-impl HookFileProblem {
-    pub(super) fn at(self, path: &Path) -> InstallError {
-        let HookFileProblem { line, column, what } = self;
-        InstallError::Malformed { path: path.to_owned(), line, column, what }
-    }
-
-    fn shape(text: &str, node: &JsonNode, what: &'static str) -> HookFileProblem {
-        let (line, column) = jsonc::position(text, node.span.start);
-        HookFileProblem { line, column, what: what.to_owned() }
-    }
-
-    /// Error of a parser that counts bytes and puts the position into its message.
-    fn strict(text: &str, error: &serde_json::Error) -> HookFileProblem {
-        let before: usize =
-            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let (line, column) = jsonc::position(text, before + error.column().saturating_sub(1));
-        let said = error.to_string();
-        let what = said.split(" at line ").next().unwrap_or_default();
-        HookFileProblem { line, column, what: format!("the agent does not read this as JSON: {what}") }
-    }
-}
-
-impl From<Wrong> for HookFileProblem {
-    fn from(Wrong { line, column, what }: Wrong) -> HookFileProblem {
-        HookFileProblem { line, column, what: what.to_owned() }
-    }
-}
-
 /// Check that the agent can read the file: otherwise no hook in it works.
 fn check(text: &str, agent: Agent) -> Result<(), HookFileProblem> {
     if shape(agent).is_some_and(|file| file.strict) {
-        let read = serde_json::from_str::<serde::de::IgnoredAny>(text);
-        return read.map(|_| ()).map_err(|error| HookFileProblem::strict(text, &error));
+        return jsonc::check_strict(text);
     }
     // The agent strips comments; the rest is JSON.
-    Ok(jsonc::parse_with(text, Commas::Between).map(|_| ())?)
+    jsonc::check_commented(split_mark(text).1)
+}
+
+/// Byte order mark and the text after it.
+fn split_mark(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 })
 }
 
 /// A hook of nono's in a file: its event, and the indexes of its group and entry.
@@ -112,45 +79,43 @@ struct HookPosition {
     is_alone: bool,
 }
 
-/// Parse the file, and check the shape of its hooks.
-fn read(text: &str) -> Result<JsonNode, HookFileProblem> {
+/// Parse the text after the mark, and check the shape of its hooks.
+fn read(text: &str) -> Result<JsonNode<'_>, HookFileProblem> {
+    let problem = |node: &JsonNode<'_>, what| Err(HookFileProblem::new(text, node.start(), what));
     let root = jsonc::parse(text)?;
-    if !matches!(root.kind, JsonKind::Object(_)) {
-        return Err(HookFileProblem::shape(text, &root, "an object is expected"));
+    if root.as_object().is_none() {
+        return problem(&root, "an object is expected");
     }
-    let Some(hooks) = root.get("hooks") else { return Ok(root) };
-    let JsonKind::Object(events) = &hooks.kind else {
-        return Err(HookFileProblem::shape(text, hooks, "`hooks` should be an object"));
-    };
-    for (_, member) in events {
+    let Some(hooks) = get(&root, "hooks") else { return Ok(root) };
+    let Some(events) = hooks.as_object() else { return problem(hooks, "`hooks` should be an object") };
+    for member in &events.properties {
         // Other settings may be in there, too; only the lists that nono extends are checked.
-        for group in member.value.elements() {
-            if group.get("hooks").is_some_and(|inner| !matches!(inner.kind, JsonKind::Array(_))) {
-                return Err(HookFileProblem::shape(text, group, "`hooks` of a group should be a list"));
+        for group in elements(&member.value) {
+            if get(group, "hooks").is_some_and(|inner| inner.as_array().is_none()) {
+                return problem(group, "`hooks` of a group should be a list");
             }
         }
     }
     Ok(root)
 }
 
-fn found(root: &JsonNode, agent: Agent) -> Vec<HookPosition> {
-    let Some(JsonKind::Object(events)) = root.get("hooks").map(|hooks| &hooks.kind) else {
-        return Vec::new();
-    };
+fn found(root: &JsonNode<'_>, agent: Agent) -> Vec<HookPosition> {
+    let Some(events) = get(root, "hooks").and_then(JsonNode::as_object) else { return Vec::new() };
     let Some(file) = shape(agent) else { return Vec::new() };
     let key = command_key(file);
     let mut found = Vec::new();
-    for (event, member) in events {
+    for member in &events.properties {
+        let event = member.name.as_str();
         let signature = signature(agent, event);
-        for (group, node) in member.value.elements().iter().enumerate() {
+        for (group, node) in elements(&member.value).iter().enumerate() {
             let entries = match file.format {
-                HookFormat::Groups => node.get("hooks").map(JsonNode::elements).unwrap_or_default(),
+                HookFormat::Groups => get(node, "hooks").map(elements).unwrap_or_default(),
                 _ => std::slice::from_ref(node),
             };
             for (entry, hook) in entries.iter().enumerate() {
-                let command = hook.get(key).and_then(JsonNode::text).unwrap_or_default();
-                if command.ends_with(&signature) {
-                    let (event, command) = (event.clone(), command.to_owned());
+                let command = get(hook, key).and_then(JsonNode::as_string_lit);
+                if let Some(command) = command.filter(|command| command.value.ends_with(&signature)) {
+                    let (event, command) = (event.to_owned(), command.value.to_string());
                     found.push(HookPosition { event, group, entry, command, is_alone: entries.len() == 1 });
                 }
             }
@@ -162,44 +127,46 @@ fn found(root: &JsonNode, agent: Agent) -> Vec<HookPosition> {
 /// Commands of nono's in a file, with their events.
 pub(super) fn commands(text: &str, agent: Agent) -> Result<Vec<(String, String)>, HookFileProblem> {
     check(text, agent)?;
-    let root = read(text)?;
+    let root = read(split_mark(text).1)?;
     Ok(found(&root, agent).into_iter().map(|found| (found.event, found.command)).collect())
 }
 
 /// Boolean setting at a path in a file.
 pub(super) fn flag(text: &str, path: &[&str]) -> Option<bool> {
-    let root = jsonc::parse(text).ok()?;
-    let node = path.iter().try_fold(&root, |node, key| node.get(key))?;
-    text[node.span.clone()].parse().ok()
+    let root = jsonc::parse(split_mark(text).1).ok()?;
+    let node = path.iter().try_fold(&root, |node, key| get(node, key))?;
+    node.as_boolean_lit().map(|flag| flag.value)
 }
 
 pub(super) fn install(text: &str, hooks: &[Hook], agent: Agent) -> Result<String, HookFileProblem> {
     check(text, agent)?;
+    let (mark, text) = split_mark(text);
     let mut text = text.to_owned();
     // Hooks that an earlier version added to an event that is not used any more.
     while let Some(old) = first(&text, agent, |found| !hooks.iter().any(|hook| hook.event == found.event))? {
         text = without(&text, &old)?;
     }
-    let Some(file) = shape(agent) else { return Ok(text) };
+    let Some(file) = shape(agent) else { return Ok(format!("{mark}{text}")) };
     for (key, value) in &file.top {
         let root = read(&text)?;
-        if root.get(key).is_none() {
+        if get(&root, key).is_none() {
             text = jsonc::push(&text, &root, Some(key), value, &Layout::of(&text, &root));
         }
     }
     for hook in hooks {
         text = with(text, hook, agent, &hook.element(file))?;
     }
-    Ok(text)
+    Ok(format!("{mark}{text}"))
 }
 
 /// Remove nono's hooks, even from a file that the agent does not read, if its structure is clear.
 pub(super) fn remove(text: &str, agent: Agent) -> Result<String, HookFileProblem> {
+    let (mark, text) = split_mark(text);
     let mut text = text.to_owned();
     while let Some(ours) = first(&text, agent, |_| true)? {
         text = without(&text, &ours)?;
     }
-    Ok(text)
+    Ok(format!("{mark}{text}"))
 }
 
 fn first(
@@ -215,21 +182,22 @@ fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<S
     loop {
         let root = read(&text)?;
         let layout = Layout::of(&text, &root);
-        let Some(hooks) = root.get("hooks") else {
+        let Some(hooks) = get(&root, "hooks") else {
             return Ok(jsonc::push(&text, &root, Some("hooks"), &json!({hook.event: [wanted]}), &layout));
         };
-        let Some(groups) = hooks.get(hook.event) else {
+        let Some(groups) = get(hooks, hook.event) else {
             return Ok(jsonc::push(&text, hooks, Some(hook.event), &json!([wanted]), &layout));
         };
-        if !matches!(groups.kind, JsonKind::Array(_)) {
-            return Err(HookFileProblem::shape(&text, groups, "the hooks of an event should be a list"));
+        if groups.as_array().is_none() {
+            let what = "the hooks of an event should be a list";
+            return Err(HookFileProblem::new(&text, groups.start(), what));
         }
         let mut ours = found(&root, agent).into_iter().filter(|found| found.event == hook.event);
         match (ours.next(), ours.next()) {
             (None, _) => return Ok(jsonc::push(&text, groups, None, wanted, &layout)),
             (Some(only), None) if only.is_alone => {
-                let node = &groups.elements()[only.group];
-                if value(&text, node) == *wanted {
+                let node = &elements(groups)[only.group];
+                if Value::from(node.clone()) == *wanted {
                     return Ok(text);
                 }
                 return Ok(jsonc::replace(&text, node, wanted, &layout));
@@ -243,36 +211,20 @@ fn with(mut text: String, hook: &Hook, agent: Agent, wanted: &Value) -> Result<S
 /// Text without this hook, and without the containers it leaves empty.
 fn without(text: &str, ours: &HookPosition) -> Result<String, HookFileProblem> {
     let root = read(text)?;
-    let Some((hooks, groups)) = root.get("hooks").and_then(|hooks| Some((hooks, hooks.get(&ours.event)?)))
-    else {
+    let hooks = get(&root, "hooks");
+    let Some((hooks, groups)) = hooks.and_then(|hooks| Some((hooks, get(hooks, &ours.event)?))) else {
         return Ok(text.to_owned());
     };
-    if !ours.is_alone {
-        let entries = groups.elements()[ours.group].get("hooks");
-        return Ok(
-            entries.map_or_else(|| text.to_owned(), |entries| jsonc::remove(text, entries, ours.entry))
-        );
-    }
-    if groups.elements().len() > 1 {
-        return Ok(jsonc::remove(text, groups, ours.group));
-    }
-    let index = |node: &JsonNode, key: &str| match &node.kind {
-        JsonKind::Object(members) => members.iter().position(|(name, _)| name == key),
-        _ => None,
+    let removed = if !ours.is_alone {
+        get(&elements(groups)[ours.group], "hooks").map(|entries| (entries, ours.entry))
+    } else if elements(groups).len() > 1 {
+        Some((groups, ours.group))
+    } else {
+        let is_last = hooks.as_object().is_some_and(|events| events.properties.len() == 1);
+        let (container, key) = if is_last { (&root, "hooks") } else { (hooks, ours.event.as_str()) };
+        let members = container.as_object().map(|object| &object.properties);
+        let index = members.and_then(|members| members.iter().position(|one| one.name.as_str() == key));
+        index.map(|index| (container, index))
     };
-    let is_last = matches!(&hooks.kind, JsonKind::Object(events) if events.len() == 1);
-    let (container, key) = if is_last { (&root, "hooks") } else { (hooks, ours.event.as_str()) };
-    Ok(index(container, key).map_or_else(|| text.to_owned(), |at| jsonc::remove(text, container, at)))
-}
-
-/// Node as a value, without comments.
-fn value(text: &str, node: &JsonNode) -> Value {
-    match &node.kind {
-        JsonKind::Object(members) => {
-            members.iter().map(|(key, member)| (key.clone(), value(text, &member.value))).collect()
-        }
-        JsonKind::Array(elements) => elements.iter().map(|node| value(text, node)).collect(),
-        JsonKind::Text(text) => json!(text),
-        JsonKind::Other => serde_json::from_str(&text[node.span.clone()]).unwrap_or_default(),
-    }
+    Ok(removed.map_or_else(|| text.to_owned(), |(container, index)| jsonc::remove(text, container, index)))
 }

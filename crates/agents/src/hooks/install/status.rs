@@ -92,7 +92,9 @@ fn examine(request: &InstallRequest, targets: &[HookFile]) -> Result<AgentFindin
         commands.extend(mine);
         parts += usize::from(is_there);
         if installed(target, Some(&bytes), request)? != bytes {
-            stale.get_or_insert_with(|| format!("{} is not as this nono writes it", target.path.display()));
+            stale.get_or_insert_with(|| {
+                format!("{} differs from what this version of nono writes", target.path.display())
+            });
         }
     }
     let binary = commands.first().and_then(|command| binary(command)).map(|path| {
@@ -102,7 +104,7 @@ fn examine(request: &InstallRequest, targets: &[HookFile]) -> Result<AgentFindin
     let state = if parts == 0 {
         HookState::NotInstalled
     } else if commands.is_empty() {
-        HookState::Broken { why: "the hooks are missing, other parts are there".to_owned() }
+        HookState::Broken { why: "the hooks are missing; other parts of the installation remain".to_owned() }
     } else if let Some((path, false)) = &binary {
         HookState::Broken { why: format!("{} cannot be run", path.display()) }
     } else if let Some(off) = switched_off(request)? {

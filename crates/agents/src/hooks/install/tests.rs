@@ -218,6 +218,20 @@ fn changed_since_the_install() {
 }
 
 #[test]
+fn a_byte_order_mark_stays() {
+    let desk = Desk::new(agent("gemini"));
+    let text = "\u{feff}{\n \"a\": null\n}";
+    let file = desk.put(&hooks_file(desk.request.agent), text);
+    desk.install();
+    assert_eq!(desk.state(), HookState::Installed);
+    let changed = fs::read_to_string(&file).unwrap().replace("null", "1");
+    assert!(changed.starts_with('\u{feff}'));
+    fs::write(&file, changed).unwrap();
+    desk.remove();
+    assert_eq!(fs::read_to_string(&file).unwrap(), text.replace("null", "1"));
+}
+
+#[test]
 fn what_the_hooks_say() {
     let mut desk = Desk::new(agent("claude-code"));
     desk.request.nono_home = Some(PathBuf::from("/tmp/no no"));

@@ -98,7 +98,7 @@ fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Yaml
         Err(Malformed { line, .. }) => {
             // A line of the original file.
             let line = line.min(before.lines().count().max(1));
-            let unsure = (line, "settings in a form that nono does not extend");
+            let unsure = (line, "nono cannot extend settings in this form");
             Err(YamlProblem::Unsure { unsure, add: whole(hooks).join("\n") })
         }
     }

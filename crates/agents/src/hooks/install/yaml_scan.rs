@@ -127,7 +127,7 @@ pub(super) fn block(lines: &[YamlLine<'_>]) -> Result<Option<Block>, Unsure> {
         }
         let text = line.text.trim_start_matches('\u{feff}');
         if (text.starts_with("---") && content > 0) || text.starts_with("...") {
-            return Err((line.number, "a file with several documents"));
+            return Err((line.number, "the file has several YAML documents"));
         }
         if text.starts_with("---") {
             continue;
@@ -138,7 +138,7 @@ pub(super) fn block(lines: &[YamlLine<'_>]) -> Result<Option<Block>, Unsure> {
         }
         if key(&YamlLine { text, number: line.number }).is_some_and(|(name, _)| name == "hooks") {
             if found.is_some() {
-                return Err((line.number, "`hooks` a second time"));
+                return Err((line.number, "duplicate key `hooks`"));
             }
             found = Some(at);
         }
@@ -150,7 +150,7 @@ pub(super) fn block(lines: &[YamlLine<'_>]) -> Result<Option<Block>, Unsure> {
 fn read_block(lines: &[YamlLine<'_>], at: usize) -> Result<Block, Unsure> {
     let rest = key(&lines[at]).map(|(_, rest)| rest).unwrap_or_default();
     if !is_nothing(rest, "{}") {
-        return Err((lines[at].number, "`hooks` in a form that nono does not extend"));
+        return Err((lines[at].number, "nono cannot extend `hooks` in this form"));
     }
     let mut block = Block { key: at, is_empty: true, end: at + 1, ..Block::default() };
     let below = lines.iter().enumerate().skip(at + 1);
@@ -165,7 +165,7 @@ fn read_block(lines: &[YamlLine<'_>], at: usize) -> Result<Block, Unsure> {
             break;
         }
         if !rest.is_empty() {
-            return Err((line.number, "`hooks` in a form that nono does not extend"));
+            return Err((line.number, "nono cannot extend `hooks` in this form"));
         }
         if block.is_empty {
             block.indent = line.indent();

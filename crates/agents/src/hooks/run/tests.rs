@@ -1,7 +1,7 @@
 use nono_checkpoint::{CheckpointManager, Config, Host};
 use tempfile::TempDir;
 
-use super::super::backend::{Local, Protected, Trouble};
+use super::super::backend::{ErrorText, Local, Protected};
 use super::*;
 
 /// A home, a state folder and a project.
@@ -240,23 +240,23 @@ fn a_call_whose_end_is_not_told_ends_with_the_turn() {
 struct Broken;
 
 impl Backend for Broken {
-    fn prompt(&mut self, _: &Origin, _: &str) -> Result<(), Trouble> {
+    fn prompt(&mut self, _: &Origin, _: &str) -> Result<(), ErrorText> {
         Err("\x1b[2Jbroken".to_owned())
     }
-    fn begins(&mut self, _: &Origin, _: Option<&str>, _: &[PathBuf]) -> Result<(), Trouble> {
+    fn begins(&mut self, _: &Origin, _: Option<&str>, _: &[PathBuf]) -> Result<(), ErrorText> {
         Err("broken".to_owned())
     }
     fn before(&mut self, _: &Origin, _: &str, _: Option<&str>, targets: &[PathBuf]) -> Protected {
         let unprotected = targets.iter().map(|path| (path.clone(), "\x1b]0;broken".to_owned())).collect();
         Protected { unprotected, ..Protected::default() }
     }
-    fn after(&mut self, _: &Origin, _: &[PathBuf]) -> Result<(), Trouble> {
+    fn after(&mut self, _: &Origin, _: &[PathBuf]) -> Result<(), ErrorText> {
         Err("broken".to_owned())
     }
-    fn stopped(&mut self, _: &Origin, _: &[PathBuf]) -> Result<(), Trouble> {
+    fn stopped(&mut self, _: &Origin, _: &[PathBuf]) -> Result<(), ErrorText> {
         Err("broken \x1b[31m".to_owned())
     }
-    fn notes(&mut self, _: &Origin) -> Result<Vec<RestoreNote>, Trouble> {
+    fn notes(&mut self, _: &Origin) -> Result<Vec<RestoreNote>, ErrorText> {
         Err("broken".to_owned())
     }
 }

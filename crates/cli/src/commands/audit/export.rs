@@ -26,7 +26,7 @@ pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Fai
         ExportFormat::OtlpJson => RecordFormat::OtlpJson,
     };
     let out = output(args.output.as_deref())?;
-    until_closed(write(&entries, out, format, &mut problems))?;
+    until_closed(write(&entries, out, format, &mut problems), args.output.as_deref())?;
     for problem in &problems {
         message::line(&format!("error: {}", escape(&problem.to_string())));
     }

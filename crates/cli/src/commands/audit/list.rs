@@ -17,6 +17,7 @@ pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Fail
     let filter = place.filter(&args.filter, args.command.clone());
     let (entries, mut problems) = place.catalogue.list()?;
     let mut wanted = Vec::new();
+    let is_any = !entries.is_empty();
     for entry in entries {
         let counted = match filter.wants_session(&entry) {
             Ok(true) => entry.counts(),
@@ -32,7 +33,7 @@ pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Fail
         let values = wanted.iter().map(|(entry, counts)| value(entry, counts)).collect::<Vec<_>>();
         message::answer_json(&values)?;
     } else if wanted.is_empty() {
-        message::answer("no recorded sessions")?;
+        message::answer(if is_any { "no recorded session matches" } else { "no recorded sessions" })?;
     } else {
         message::answer(&table(&wanted).join("\n"))?;
     }

@@ -20,6 +20,7 @@ use super::rollback::{resolved, some};
 use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
 use crate::failure::Failure;
 use crate::host::host;
+use crate::message::StdoutError;
 
 pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
     let place = place()?;
@@ -80,10 +81,12 @@ fn output(file: Option<&Path>) -> Result<Box<dyn Write>, Failure> {
     Ok(Box::new(io::BufWriter::new(opened)))
 }
 
-/// Treats a closed pipe as success: the reader has seen enough.
-fn until_closed(written: io::Result<()>) -> io::Result<()> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+/// Result of writing to [`output`]. A closed pipe is success: the reader has seen enough.
+fn until_closed(written: io::Result<()>, file: Option<&Path>) -> Result<(), Failure> {
+    match (written, file) {
+        (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        (Err(error), Some(file)) => Err(Failure::cannot("write", file, &error)),
+        (Err(error), None) => Err(StdoutError(error).into()),
+        (Ok(()), _) => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use nono::diagnostic::{escape, shown};
 use super::{output, public_key, until_closed};
 use crate::args::{CheckProofArgs, ProveArgs};
 use crate::failure::{Failure, NOT_DONE};
-use crate::message;
+use crate::message::{self, StdoutError};
 
 /// Maximum size of a proof file: events and Merkle paths are short.
 const LARGEST: u64 = 8 << 20;
@@ -20,7 +20,7 @@ pub(super) fn prove(args: &ProveArgs, catalogue: &Catalogue) -> Result<u8, Failu
     let proof = EventProof::build(&entry.dir, &entry.id, args.sequence).map_err(AuditError::from)?;
     let text = serde_json::to_string_pretty(&proof).map_err(std::io::Error::from)?;
     let mut out = output(args.output.as_deref())?;
-    until_closed(writeln!(out, "{text}").and_then(|()| out.flush()))?;
+    until_closed(writeln!(out, "{text}").and_then(|()| out.flush()), args.output.as_deref())?;
     Ok(0)
 }
 
@@ -56,25 +56,25 @@ elsewhere with --root, --session or --public-key",
     } else if args.session.is_none() && key.is_none() {
         // A root does not commit to the number of events or to the session.
         message::line(&format!(
-            "note: not checked: that it is event {at} of {count}, and that it is of session {}",
+            "note: not verified: the position of the event ({at} of {count}) and its session ({}); check them with --session or --public-key",
             proof.session_id
         ));
     }
     Ok(0)
 }
 
-fn fails(why: &str) -> std::io::Result<u8> {
+fn fails(why: &str) -> Result<u8, StdoutError> {
     message::answer(&format!("does not hold: {}", escape(why))).map(|()| NOT_DONE)
 }
 
-fn read(file: &Path) -> Result<Result<EventProof, String>, Failure> {
-    let failed = |error: std::io::Error| Failure::file(file, &error);
+fn read(file: &Path) -> Result<serde_json::Result<EventProof>, Failure> {
+    let failed = |error: std::io::Error| Failure::cannot("read", file, &error);
     let mut text = Vec::new();
     File::open(file).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > LARGEST {
-        return Ok(Err(format!("{} is too large", shown(file))));
+        return Ok(Err(serde::de::Error::custom(format!("{} is too large", shown(file)))));
     }
-    Ok(serde_json::from_slice(&text).map_err(|error| error.to_string()))
+    Ok(serde_json::from_slice(&text))
 }
 
 /// Reason why the proof does not fit that session, if it does not.
@@ -85,7 +85,7 @@ fn of_session(proof: &EventProof, text: &str, catalogue: &Catalogue) -> Result<O
     }
     let found = catalogue.verify(&log, &VerifyOptions::default());
     if let Some(problem) = found.problems.first() {
-        return Ok(Some(format!("session {} is not as it was written: {}", log.id, problem.message)));
+        return Ok(Some(format!("session {} fails verification: {}", log.id, problem.message)));
     }
     let own = EventProof::build(&log.dir, &log.id, proof.proof.leaf_index);
     let same = own.and_then(|own| proof.proof.check_against(&own.proof.merkle_root, own.proof.leaf_count));

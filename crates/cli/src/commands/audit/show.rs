@@ -19,7 +19,7 @@ use super::{LogLocation, timeline};
 use crate::age::{Local, ZONE, ago, local};
 use crate::args::AuditShowArgs;
 use crate::failure::Failure;
-use crate::message;
+use crate::message::{self, StdoutError};
 use crate::pager::{Pager, canvas};
 use crate::paint::{Canvas, Span, Style};
 
@@ -67,7 +67,7 @@ fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Fai
     match written {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other.and(finished)?,
+        other => other.map_err(StdoutError).and(finished)?,
     }
     Ok(log.bad.into_inner())
 }
@@ -130,7 +130,7 @@ fn events(log: &ShownLog<'_>, canvas: Canvas, out: &mut dyn Write) -> io::Result
     }
     if lines == 0 && log.bad.borrow().is_none() {
         out.write_all(canvas.line(&[]).as_bytes())?;
-        out.write_all(canvas.line(&[Span::plain("no such events")]).as_bytes())?;
+        out.write_all(canvas.line(&[Span::plain("no event of this session matches")]).as_bytes())?;
     }
     Ok(())
 }

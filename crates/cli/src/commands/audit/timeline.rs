@@ -166,7 +166,7 @@ fn short(digest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use nono::audit::event::{CapabilityDecision, Warning};
-    use nono::audit::record::Chain;
+    use nono::audit::record_format::Chain;
 
     use super::*;
     use crate::paint::Canvas;

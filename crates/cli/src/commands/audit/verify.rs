@@ -118,19 +118,23 @@ fn session(log: &Located, found: &Verification) -> Vec<String> {
     lines
 }
 
+fn entries(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "entry" } else { "entries" })
+}
+
 fn ledger(ledger: &LedgerVerification) -> Vec<String> {
     let word = if ledger.ok { "good" } else { "BAD " };
     let head = ledger.head.map(|head| format!(", head {head}")).unwrap_or_default();
-    let mut lines = vec![format!("{word}  ledger: {}{head}", many(ledger.entry_count, "line"))];
+    let mut lines = vec![format!("{word}  ledger: {}{head}", entries(ledger.entry_count))];
     let mut problem = |text: String| lines.push(format!("        {}", escape(&text)));
     if let Some(bad) = &ledger.first_bad {
         problem(format!("line {}: {}", bad.line, bad.why));
     }
     let lists = [
-        (&ledger.missing, "is in the ledger, and gone"),
+        (&ledger.missing, "is in the ledger, but its log is missing"),
         (&ledger.changed, "differs from what the ledger recorded"),
         (&ledger.unlisted, "is sealed, but not in the ledger"),
-        (&ledger.orphaned, "began when the ledger had lines that are missing now"),
+        (&ledger.orphaned, "began when the ledger had entries that are missing now"),
     ];
     for (ids, what) in lists {
         for id in ids {

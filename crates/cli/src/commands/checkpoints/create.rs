@@ -11,7 +11,7 @@ use crate::commands::upkeep::after_command;
 use crate::failure::Failure;
 use crate::message;
 use crate::progress::attempt;
-use crate::units::grouped;
+use crate::units::count;
 
 pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.at(args.path.as_deref());
@@ -29,10 +29,10 @@ pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result
         }
         Ensured::Taken { project, checkpoint, coverage } => {
             message::line(&format!(
-                "checkpoint {} of {}: {} files",
+                "checkpoint {} of {}: {}",
                 checkpoint.id.short(),
                 shown(&project),
-                grouped(checkpoint.files)
+                count(checkpoint.files, "file", "files").unwrap_or_else(|| "no files".to_owned())
             ));
             if let Some(left_out) = not_covered(&coverage) {
                 message::line(&format!("not covered: {left_out}"));

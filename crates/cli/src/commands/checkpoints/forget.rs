@@ -50,7 +50,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &CheckpointContext) -> Result
         return Ok(report_not_held(&path, &purged.checkpoints.project));
     }
     if !consent.json {
-        report(&purged);
+        report(&purged, &place.manager.host().state_dir);
     }
     Ok(if purged.is_whole() { 0 } else { NOT_DONE })
 }
@@ -64,46 +64,84 @@ fn report_not_held(path: &Path, project: &Path) -> u8 {
 
 fn plan(path: &Path, holding: &HoldingEverywhere) -> Vec<String> {
     let here = &holding.checkpoints;
-    let others = usize::try_from(here.others).unwrap_or(usize::MAX);
-    let counts = [
-        (here.checkpoints.len(), "checkpoint"),
-        (others, "other snapshot"),
-        (holding.sessions.len(), "session"),
-    ];
-    let from = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| some(count, what));
-    let from = from.collect::<Vec<_>>().join(" and ");
+    let from = owners(here.checkpoints.len(), count(here.others), holding.sessions.len());
     let mut lines = vec![format!("{} of {} would be removed from {from}", shown(path), shown(&here.project))];
     lines.extend(here.checkpoints.iter().map(|one| format!("  {}", text::summary(one))));
     lines.extend(holding.sessions.iter().map(|(entry, _)| {
-        let running = if entry.status == Status::Live { ": running, it keeps the path" } else { "" };
+        let running =
+            if entry.status == Status::Live { ": running, so it keeps the path until it ends" } else { "" };
         format!("  session {}{running}", brief(entry))
     }));
     lines
 }
 
-fn report(purged: &PurgedEverywhere) {
+fn report(purged: &PurgedEverywhere, state_dir: &Path) {
     let here = &purged.checkpoints;
-    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let mut from = Vec::new();
-    if here.snapshots > 0 {
-        from.push(format!("{} of {}", some(count(here.snapshots), "snapshot"), shown(&here.project)));
-    }
-    if !purged.sessions.is_empty() {
-        from.push(some(purged.sessions.len(), "session"));
-    }
+    let (path, project) = (shown(&here.path), shown(&here.project));
+    let others = count(here.snapshots.saturating_sub(here.checkpoints));
+    let from = owners(count(here.checkpoints), others, purged.sessions.len());
     if !from.is_empty() {
-        let contents = some(count(here.contents), "stored content");
-        message::line(&format!("{} was removed from {} ({contents})", shown(&here.path), from.join(" and ")));
+        let left = match count(here.contents) {
+            0 => String::new(),
+            contents => format!("; {} deleted from the store", some(contents, "object")),
+        };
+        message::line(&format!("{path} of {project} was removed from {from}{left}"));
     }
     for (id, why) in &purged.held {
-        message::line(&format!("warning: session {} still has it: {}", escape(id), escape(why)));
+        message::line(&format!("warning: session {} still has {path}: {}", escape(id), escape(why)));
     }
     for (holder, paths) in &here.held_by {
-        let first = paths.first().map(|path| format!(" ({})", shown(path))).unwrap_or_default();
-        message::line(&format!(
-            "warning: the same bytes are still kept by {}: {}{first}",
-            shown(holder),
-            some(paths.len(), "path")
-        ));
+        let at = match paths.as_slice() {
+            [] => String::new(),
+            [only] => format!(": {}", shown(only)),
+            [first, more @ ..] => format!(": {} and {} more", shown(first), more.len()),
+        };
+        message::line(&format!("warning: {} the same content{at}", holder_name(holder, state_dir)));
+    }
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Owners of snapshots: `1 checkpoint and 2 sessions`; empty if there are none.
+fn owners(checkpoints: usize, others: usize, sessions: usize) -> String {
+    let counts = [(checkpoints, "checkpoint"), (others, "other snapshot"), (sessions, "session")];
+    let some = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| some(count, what));
+    some.collect::<Vec<_>>().join(" and ")
+}
+
+/// Subject and verb for the folder of a session or of a project.
+fn holder_name(holder: &Path, state_dir: &Path) -> String {
+    let real = state_dir.canonicalize().unwrap_or_else(|_| state_dir.to_owned());
+    let in_state = |name: &str| {
+        let inside = [state_dir, real.as_path()].map(|dir| holder.strip_prefix(dir.join(name)).ok());
+        inside.into_iter().flatten().next()
+    };
+    if in_state("projects").is_some() {
+        return "checkpoints still have".to_owned();
+    }
+    // A session that is kept elsewhere is found by its folder.
+    let id = in_state("rollbacks").unwrap_or(holder);
+    format!("session {} still has", shown(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_and_result_name_the_same_owners() {
+        assert_eq!(owners(1, 0, 1), "1 checkpoint and 1 session");
+        assert_eq!(owners(2, 1, 0), "2 checkpoints and 1 other snapshot");
+        assert_eq!(owners(0, 0, 0), "");
+    }
+
+    #[test]
+    fn a_holder_is_a_session_or_checkpoints() {
+        let name = |holder: &str| holder_name(Path::new(holder), Path::new("/no/state"));
+        assert_eq!(name("/no/state/rollbacks/20260801-101500-42"), "session 20260801-101500-42 still has");
+        assert_eq!(name("/no/state/projects/work-1"), "checkpoints still have");
+        assert_eq!(name("/elsewhere/20260801-101500-42"), "session /elsewhere/20260801-101500-42 still has");
     }
 }

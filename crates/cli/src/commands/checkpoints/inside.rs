@@ -177,13 +177,17 @@ pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
 
 /// Result of a restore in a sentence, and whether it was done completely.
 pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
-    let count = |key: &str| answer[key].as_array().map(Vec::len).ok_or_else(strange);
-    let (files, merged) = (count("files")?, count("merged")?);
+    let more = |key: &str| usize::try_from(answer[format!("more_{key}")].as_u64().unwrap_or(0)).unwrap_or(0);
+    let count =
+        |key: &str| answer[key].as_array().map(|all| all.len().saturating_add(more(key))).ok_or_else(strange);
+    let counts = answer["counts"].as_object().ok_or_else(strange)?;
+    let changed = counts.values().filter_map(Value::as_u64).sum::<u64>();
+    let changed = usize::try_from(changed).unwrap_or(usize::MAX);
     let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
     let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{what} {count}"));
     let undone = (turns > 0).then(|| format!("undid {}", some(turns, "turn")));
-    let parts = [format!("restored {}", some(files + merged, "path"))].into_iter();
+    let parts = [format!("restored {}", some(changed, "path"))].into_iter();
     let line = parts.chain(counts).chain(undone).collect::<Vec<_>>().join(", ");
     Ok((line, kept == 0 && failed == 0 && answer["interrupted"] != true))
 }

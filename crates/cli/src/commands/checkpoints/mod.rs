@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 use nono::HostContext;
 use nono::audit::Author;
-use nono::checkpoints::{Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Host, settings};
+use nono::checkpoints::{
+    Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Host, recording, settings,
+};
 use nono::session::SessionError;
 
 pub(super) use restore::OfProject;
@@ -43,7 +45,9 @@ pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
 /// Prints which interrupted restores the manager completed.
 pub(super) fn say_completed(manager: &CheckpointManager) {
     for done in manager.take_completed() {
-        message::line(&text::completed(&done));
+        for line in text::completed(&done) {
+            message::line(&line);
+        }
     }
     for told in manager.take_completed_others() {
         message::line(&told);
@@ -110,8 +114,9 @@ fn place(context: HostContext) -> Result<CheckpointContext, Failure> {
     let config = settings::load(&state_dir.join("config.toml"))?;
     let home = home.ok_or_else(Failure::no_home)?;
     let author = author(cwd.clone());
-    let placeholders = nono::session::placeholders(&state_dir);
-    let manager = CheckpointManager::new(Host { state_dir, home }, config).without(placeholders);
+    let stand_ins = nono::session::stand_ins(&state_dir);
+    let manager = CheckpointManager::new(Host { state_dir, home }, config).without(stand_ins);
+    let manager = recording(manager, author.clone());
     Ok(CheckpointContext { manager, cwd, author })
 }
 

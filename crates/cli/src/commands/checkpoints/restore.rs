@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use nono::audit::Author;
 use nono::checkpoints::{
-    self, Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, ProjectOutcome,
-    ProjectPlan, TurnLink, json,
+    self, Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, PathError,
+    ProjectOutcome, ProjectPlan, TurnLink, json,
 };
 use nono::diagnostic::shown;
 use nono::rollback::{Done, Plan};
@@ -16,13 +16,16 @@ use serde_json::Value;
 use super::{CheckpointContext, text};
 use crate::age::ago;
 use crate::args::{CheckpointRestoreArgs, CheckpointUndoArgs};
-use crate::commands::perform::{Completion, Restoration, perform};
+use crate::commands::perform::{Completion, Restoration, Tense, perform};
 use crate::commands::rollback::conflicts;
 use crate::commands::rollback::text::{self as words, Below};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
 
-const UNDO: &str = "nono checkpoints undo";
+pub(super) const UNDO: &str = "nono checkpoints undo";
+pub(super) const COMPLETES: &str = "interrupted; the next command for this project completes it";
+
+const NO_SUCH_PATH: &str = "`nono checkpoints diff N` shows what changed; with --glob the paths are patterns";
 
 pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
@@ -51,7 +54,7 @@ pub(crate) struct OfProject<'a> {
     place: &'a mut CheckpointContext,
     dir: PathBuf,
     task: CheckpointTask,
-    /// From the plan or the outcome, as are the following fields.
+    /// Project of the plan or outcome; the following fields come from there, too.
     project: PathBuf,
     turns_undone: Vec<String>,
     /// Agents whose conversations continue past the checkpoint.
@@ -175,12 +178,16 @@ impl<'a> OfProject<'a> {
 }
 
 impl Restoration for OfProject<'_> {
-    fn title(&self) -> String {
+    fn title(&self, tense: Tense) -> String {
+        let (go, undo, take) = match tense {
+            Tense::Plan => ("go", "undo", "take"),
+            Tense::Done => ("went", "undid", "took"),
+        };
         match &self.task {
             CheckpointTask::Restore(checkpoint, _) => {
                 let (id, taken) = (checkpoint.id.short(), ago(&checkpoint.time));
                 let reason = text::cut(&checkpoint.reason, 64);
-                format!("back to checkpoint {id} ({reason}, {taken}) in {}:", shown(&self.project))
+                format!("{go} back to checkpoint {id} ({reason}, {taken}) in {}:", shown(&self.project))
             }
             CheckpointTask::Turn(turn, _) => {
                 let said = turn
@@ -190,9 +197,11 @@ impl Restoration for OfProject<'_> {
                 let agent = text::cut(turn.agent.as_deref().unwrap_or("an agent"), 32);
                 let at = turn.time.as_deref().map(ago).unwrap_or_default();
                 let said = said.unwrap_or_default();
-                format!("undo only the turn{said} ({agent}, {at}) in {}:", shown(&self.project))
+                format!("{undo} only the turn{said} ({agent}, {at}) in {}:", shown(&self.project))
             }
-            CheckpointTask::TakeBack => format!("take back the last restore of {}:", shown(&self.project)),
+            CheckpointTask::TakeBack => {
+                format!("{take} back the last restore of {}:", shown(&self.project))
+            }
         }
     }
 
@@ -270,8 +279,14 @@ impl Restoration for OfProject<'_> {
         !self.in_undo
     }
 
+    /// None for the undo of a restore, which cannot be forced.
     fn hint(&self, kept: &[Skipped]) -> Option<String> {
-        words::hint(kept, self.undo_command())
+        match &self.task {
+            CheckpointTask::Restore(_, choice) | CheckpointTask::Turn(_, choice) => {
+                words::hint(kept, choice.conflicts, self.undo_command())
+            }
+            CheckpointTask::TakeBack => None,
+        }
     }
 
     fn undo(&self, _id: &str) -> Option<String> {
@@ -279,7 +294,7 @@ impl Restoration for OfProject<'_> {
     }
 
     fn completes(&self) -> &'static str {
-        "interrupted; the next command for this project completes it"
+        COMPLETES
     }
 }
 
@@ -349,5 +364,9 @@ fn chosen(
     let compared = watched(&mut place.manager, "looking at the tree", |m| m.compare(dir, target))?.value;
     let chosen = checkpoints::chosen(&compared, typed, &place.cwd, glob);
     compared.close()?;
-    Ok(chosen?)
+    chosen.map_err(|error| {
+        let literal = !glob && matches!(error, PathError::NoSuchPath { .. });
+        let failure = Failure::from(error);
+        if literal { failure.hint(NO_SUCH_PATH) } else { failure }
+    })
 }

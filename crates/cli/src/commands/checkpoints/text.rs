@@ -5,8 +5,11 @@ use std::path::Path;
 use nono::checkpoints::{Checkpoint, CheckpointId, Completed, Stats, StatusReport};
 use nono::diagnostic::{escape, shown};
 
+use super::restore::{COMPLETES, UNDO};
 use crate::age::{ago, local};
 use crate::commands::rollback::some;
+use crate::commands::rollback::text::{self as words, Below, Length};
+use crate::message;
 use crate::review::text::columns;
 use crate::units::{bytes, grouped};
 
@@ -158,18 +161,23 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
     lines
 }
 
-/// Line about an interrupted restore that this command completed.
-pub(in crate::commands) fn completed(done: &Completed) -> String {
-    let kept = match done.kept.len() {
-        0 => String::new(),
-        kept => format!(", and kept {} that changed since", some(kept, "path")),
-    };
-    format!(
-        "completed an interrupted restore of {} to checkpoint {}: changed {}{kept}; undo with: nono checkpoints undo",
-        shown(&done.project),
-        done.checkpoint.short(),
-        some(done.changed, "path"),
-    )
+/// Report of an interrupted restore that this command completed, or that was interrupted again.
+pub(in crate::commands) fn completed(completed: &Completed) -> Vec<String> {
+    let Completed { project, checkpoint, done } = completed;
+    let to =
+        checkpoint.as_ref().map(|id| format!(" to checkpoint {}", escape(id.short()))).unwrap_or_default();
+    let roots = std::slice::from_ref(project);
+    let project = shown(project);
+    let mut lines = vec![if done.interrupted {
+        format!("the interrupted restore of {project}{to} was interrupted again:")
+    } else {
+        format!("completed an interrupted restore of {project}{to}:")
+    }];
+    lines.extend(words::done(done, &Below::new(roots), Length::Done));
+    lines.extend(done.interrupted.then(|| COMPLETES.to_owned()));
+    lines.extend(done.unrecorded.as_deref().map(message::unrecorded));
+    lines.extend(done.undo.as_ref().map(|_| format!("undo this with: {UNDO}")));
+    lines
 }
 
 #[cfg(test)]

@@ -5,14 +5,11 @@ use nono::diagnostic::{escape, shown};
 
 use super::{CheckpointContext, text};
 use crate::args::CheckpointVerifyArgs;
-use crate::commands::rollback::some;
+use crate::commands::rollback::{lost_paths, some};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::progress::watched;
 use crate::units::{bytes, grouped};
-
-/// Maximum number of lost paths listed per checkpoint.
-const NAMED: usize = 20;
 
 pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = args.path.as_ref().map(|path| place.cwd.join(path));
@@ -27,7 +24,7 @@ pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut CheckpointContext)
     } else {
         message::answer(&lines(&found).join("\n"))?;
     }
-    Ok(if found.is_clean() { 0 } else { NOT_DONE })
+    Ok(if found.is_good() { 0 } else { NOT_DONE })
 }
 
 fn lines(found: &ProjectVerified) -> Vec<String> {
@@ -39,16 +36,13 @@ fn lines(found: &ProjectVerified) -> Vec<String> {
         grouped(found.objects),
         bytes(found.bytes)
     );
-    if found.is_clean() {
+    if found.is_good() {
         return vec![format!("good ({amount})")];
     }
-    let mut lines = vec![format!("NOT good ({amount})")];
+    let mut lines = vec![format!("BAD ({amount})")];
     for lost in &found.lost {
         lines.push(format!("  {}: {}", shown(&lost.project), text::summary(&lost.checkpoint)));
-        lines.extend(lost.paths.iter().take(NAMED).map(|path| format!("    lost: {}", shown(path))));
-        if lost.paths.len() > NAMED {
-            lines.push(format!("    ... and {} more", grouped((lost.paths.len() - NAMED) as u64)));
-        }
+        lines.extend(lost_paths(&lost.paths));
     }
     lines.extend(found.problems.iter().map(|problem| format!("  {}", escape(problem))));
     lines

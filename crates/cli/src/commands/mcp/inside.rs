@@ -150,8 +150,8 @@ impl Supervisor {
                 let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));
                 let mut value = about(true);
                 let more = if access == AccessMode::Read {
-                    let content =
-                        request::content(fd, CONTENT).map_err(|error| Failure::file(&path, &error))?;
+                    let content = request::content(fd, CONTENT)
+                        .map_err(|error| Failure::cannot("read", &path, &error))?;
                     read(&path, content, &mut value)
                 } else {
                     written(&path, access)

@@ -216,7 +216,7 @@ fn at_place(
 }
 
 fn completed(manager: &CheckpointManager) -> Vec<String> {
-    let own = manager.take_completed().iter().map(text::completed).collect::<Vec<_>>();
+    let own = manager.take_completed().iter().flat_map(text::completed).collect::<Vec<_>>();
     let others = manager.take_completed_others();
     own.into_iter().chain(others.iter().map(|told| nono::diagnostic::escape(told))).collect()
 }

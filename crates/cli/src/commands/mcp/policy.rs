@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono::session::Host;
+use nono::session::{self, Host};
 use nono::{AccessMode, ProfileRef, ResolvedPolicy, RunRequest};
 
 use super::answer::ToolAnswer;
@@ -42,8 +42,9 @@ fn policy(host: &Host, profile: Option<String>) -> Result<ResolvedPolicy, Failur
         profile => {
             let mut request = RunRequest { profile: profile.map(ProfileRef::Name), ..RunRequest::default() };
             // Links that were not confirmed make the resolution fail.
-            nono::links::recall(&mut request, host)?;
-            Ok(nono::session::resolve(&request, host)?.0)
+            let profile = session::profile(&request, host)?;
+            nono::links::recall(&mut request, &profile, host);
+            Ok(session::resolve(&request, &profile, host)?)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nono::diagnostic::{escape, quote_all, shown};
 use nono::rollback::{self, Pruned, Retention, RollbackSettings};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::SessionContext;
 use super::text::some;
@@ -62,21 +62,14 @@ impl Removal for Pruned {
             format!("  {}  {age}  {command}  {}", escape(&entry.id), shown(&entry.project))
         }));
         if self.over_budget {
-            lines.push("still over the size limit: what is left is running, pinned or foreign".to_owned());
+            let left = "the sessions left are running, pinned or made by another program";
+            lines.push(format!("still over the size limit: {left}"));
         }
         lines
     }
 
     fn json(&self, dry_run: bool) -> Result<Value, Failure> {
-        let removed = self.removed.iter().map(rollback::json::session).collect::<Result<Vec<_>, _>>()?;
-        Ok(json!({
-            "dry_run": dry_run,
-            "removed": removed,
-            "bytes_before": self.bytes_before,
-            "bytes_after": self.bytes_after,
-            "over_budget": self.over_budget,
-            "problems": self.problems(),
-        }))
+        Ok(rollback::json::pruned(self, dry_run)?)
     }
 
     fn problems(&self) -> Vec<String> {

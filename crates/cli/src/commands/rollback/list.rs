@@ -12,6 +12,7 @@ use crate::args::ListArgs;
 use crate::commands::rollback_notices::counts;
 use crate::failure::Failure;
 use crate::message;
+use crate::units::grouped;
 
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
@@ -33,20 +34,24 @@ pub(super) fn list(args: &ListArgs, place: &SessionContext) -> Result<u8, Failur
         message::answer(&text(&entries, args))?;
     }
     if !args.json || !args.all {
-        say(&problems, args.all);
+        say(&problems, args.all, &place.catalogue.sessions_dir());
     }
     Ok(0)
 }
 
-/// Warns about sessions that cannot be read.
-fn say(problems: &[RollbackError], all: bool) {
+/// Warns about entries of the sessions' folder that cannot be read.
+fn say(problems: &[RollbackError], all: bool, dir: &Path) {
     if all {
         for problem in problems {
             message::line(&format!("warning: {}", escape(&problem.to_string())));
         }
     } else if !problems.is_empty() {
-        let some = some(problems.len(), "session");
-        message::line(&format!("warning: {some} cannot be read; --all says why"));
+        let dir = shown(dir);
+        let what = match problems.len() {
+            1 => format!("1 entry of {dir} is not a readable session"),
+            many => format!("{} entries of {dir} are not readable sessions", grouped(many as u64)),
+        };
+        message::line(&format!("warning: {what}; `nono rollback list --all` says why"));
     }
 }
 
@@ -112,7 +117,7 @@ fn row(entry: &SessionEntry) -> [String; 4] {
     }
     let mut end: Vec<String> = metadata.changes.iter().map(counts).collect();
     let marks = [
-        (entry.status == Status::Live, "[live]".to_owned()),
+        (entry.status == Status::Live, "[running]".to_owned()),
         (entry.status == Status::Interrupted, "[interrupted]".to_owned()),
         (entry.lacks_final(), "[no final snapshot]".to_owned()),
         (entry.pinned, "[pinned]".to_owned()),
@@ -121,7 +126,7 @@ fn row(entry: &SessionEntry) -> [String; 4] {
     end.extend(marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)));
     end.extend(metadata.name.iter().map(|name| format!("[name: {}]", escape(name))));
     let left_out = metadata.coverage.as_ref().map_or(0, nono::snapshot::Coverage::entries_left_out);
-    end.extend((left_out > 0).then(|| format!("[not covered: {}]", crate::units::grouped(left_out))));
+    end.extend((left_out > 0).then(|| format!("[not covered: {}]", grouped(left_out))));
     let end = match end.split_first() {
         Some((first, marks)) if !first.starts_with('[') && !marks.is_empty() => {
             format!("{first}  {}", marks.join(" "))

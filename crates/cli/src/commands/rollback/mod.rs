@@ -22,6 +22,7 @@ pub(super) use restore::conflicts;
 pub(super) use session_choice::{SessionChoice, brief};
 pub(super) use show::present;
 pub(super) use text::some;
+pub(super) use verify::lost_paths;
 
 use crate::args::{RollbackCommand, SessionArg};
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{recover, text};
 use crate::age::ago;
-use crate::commands::perform::{Completion, Restoration};
+use crate::commands::perform::{Completion, Restoration, Tense};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
 
@@ -29,7 +29,7 @@ pub(crate) struct OfSession {
 }
 
 impl Restoration for OfSession {
-    fn title(&self) -> String {
+    fn title(&self, tense: Tense) -> String {
         let entry = self.session.entry();
         let of = format!(
             "session {} ({}, {}) in {}",
@@ -38,10 +38,16 @@ impl Restoration for OfSession {
             ago(&entry.metadata.started),
             shown(&entry.project)
         );
+        let (go, take) = match tense {
+            Tense::Plan => ("go", "take"),
+            Tense::Done => ("went", "took"),
+        };
         match &self.task {
-            SessionTask::Restore(choice) if choice.snapshot == 0.into() => format!("back to before {of}:"),
-            SessionTask::Restore(choice) => format!("back to snapshot {} of {of}:", choice.snapshot),
-            SessionTask::TakeBack(_) => format!("take back the restore of {of}:"),
+            SessionTask::Restore(choice) if choice.snapshot == 0.into() => {
+                format!("{go} back to before {of}:")
+            }
+            SessionTask::Restore(choice) => format!("{go} back to snapshot {} of {of}:", choice.snapshot),
+            SessionTask::TakeBack(_) => format!("{take} back the restore of {of}:"),
         }
     }
 
@@ -101,8 +107,8 @@ impl Restoration for OfSession {
 
     /// None for the undo of a restore, which cannot be forced.
     fn hint(&self, kept: &[Skipped]) -> Option<String> {
-        match self.task {
-            SessionTask::Restore(_) => text::hint(kept, "nono rollback undo"),
+        match &self.task {
+            SessionTask::Restore(choice) => text::hint(kept, choice.conflicts, "nono rollback undo"),
             SessionTask::TakeBack(_) => None,
         }
     }
@@ -129,7 +135,9 @@ impl OfSession {
         let (first, more) = others.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         let first = name(first);
-        Some(format!("{first}{more} ran here at the same time: changes made meanwhile {taken_back} too"))
+        Some(format!(
+            "{first}{more} ran here at the same time: their changes from that time {taken_back} too"
+        ))
     }
 }
 
@@ -137,7 +145,8 @@ impl OfSession {
 fn unknown(cannot_tell: bool, restored: &str) -> Option<String> {
     cannot_tell.then(|| {
         format!(
-            "the session has no final snapshot: changes made after it cannot be told apart and {restored} too"
+            "the session has no final snapshot, so nono cannot tell your later changes from the command's: \
+both {restored}"
         )
     })
 }

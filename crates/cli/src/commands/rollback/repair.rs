@@ -86,14 +86,14 @@ fn store_lines(dir: &Path, store: &RepairedStore, words: &RepairTexts) -> Vec<St
         lines.push(format!("{which} of {session} is lost: {} cannot be read", shown(&lost.manifest)));
     }
     for note in &store.notes_aside {
-        lines.push(format!("{} {}: its owner cannot be read", words.aside, shown(note)));
+        lines.push(format!("{} {}: it names no session", words.aside, shown(note)));
     }
     for (notes, what) in [
         (&store.notes_removed, format!("{} {{}} no longer needed", words.removed)),
         (&store.notes_replaced, format!("{} {{}} of an earlier version", words.replaced)),
     ] {
         if !notes.is_empty() {
-            lines.push(what.replace("{}", &some(notes.len(), "note")));
+            lines.push(what.replace("{}", &some(notes.len(), "session reference")));
         }
     }
     if store.debris > 0 {

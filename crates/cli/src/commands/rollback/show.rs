@@ -6,7 +6,6 @@ mod overview;
 use std::io::{self, IsTerminal};
 
 use nono::rollback::{RollbackError, RollbackSession};
-use nono::snapshot::SnapshotId;
 
 use super::SessionContext;
 use super::session_choice::{SessionChoice, choose};
@@ -28,13 +27,11 @@ pub(in crate::commands) fn present(
     place: &SessionContext,
 ) -> Result<bool, Failure> {
     let SessionChoice { mut session, paths } = choice;
-    let (from, to) = range(args, &session)?;
+    let (from, to) = session.range(args.from.unwrap_or(0), args.to)?;
     let mut set = session.changes(&from, &to)?;
     if !paths.is_empty() {
         let chosen = session.resolve_paths(&from, &paths, &place.cwd)?;
-        set.items.retain(|item| {
-            chosen.iter().any(|path| item.path.starts_with(path) || item.old_path().starts_with(path))
-        });
+        set = set.within(&chosen);
     }
     let differs = !set.items.is_empty();
     if args.json {
@@ -61,18 +58,6 @@ pub(in crate::commands) fn present(
     until_read_enough(written)?;
     out.finish()?;
     Ok(differs)
-}
-
-/// Snapshots to compare; by default the baseline and the last one.
-fn range(args: &LookArgs, session: &RollbackSession) -> Result<(SnapshotId, SnapshotId), RollbackError> {
-    let known = session.snapshots()?;
-    let find = |number: u32| {
-        let id = SnapshotId::Number(number);
-        let missing = || RollbackError::NoSnapshot { id: session.entry().id.clone(), snapshot: id.clone() };
-        if known.iter().any(|info| info.id == id) { Ok(id.clone()) } else { Err(missing()) }
-    };
-    let to = args.to.map_or_else(|| session.last(), find)?;
-    Ok((find(args.from.unwrap_or(0))?, to))
 }
 
 /// Session to show, and how.

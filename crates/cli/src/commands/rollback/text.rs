@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
 use nono::json::counts;
-use nono::rollback::{ChangeCounts, Done, Later, Merge, Plan};
+use nono::rollback::{ChangeCounts, Conflicts, Done, Later, Merge, Plan};
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 
@@ -211,10 +211,10 @@ pub(in crate::commands) fn kept(
     }
     let line = |one: &Skipped| {
         let tried = merges.iter().any(|merge| merge.path == one.path);
-        let also = if tried { ", and it does not merge" } else { "" };
+        let also = if tried { ", and it cannot be merged" } else { "" };
         format!("{}: {}{also}", below.show(&one.path), escape(&one.why.to_string()))
     };
-    let mut lines = vec![format!("kept as it is: {}", some(kept.len(), "path"))];
+    let mut lines = vec![format!("kept unchanged: {}", some(kept.len(), "path"))];
     lines.extend(cut(kept, length, line));
     lines
 }
@@ -233,19 +233,32 @@ pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length
 /// Warnings about kept autorun files; never shortened.
 fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> {
     let line = |(path, later): &(PathBuf, Later)| {
-        format!("warning: kept, and it will run: {} ({}: {})", below.show(path), later.what, later.why)
+        format!(
+            "warning: kept a file that will run later: {} ({}: {})",
+            below.show(path),
+            later.what,
+            later.why
+        )
     };
     still.iter().map(line).collect()
 }
 
-/// Hint how to restore paths that were kept because they changed later. `undo`: the command that undoes the restore.
-pub(in crate::commands) fn hint(kept: &[Skipped], undo: &str) -> Option<String> {
+/// Hint how to restore paths that were kept because they changed later. `conflicts`: what was done about them; `undo`:
+/// the command that undoes the restore.
+pub(in crate::commands) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option<String> {
     let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
-    conflict.then(|| {
-        format!(
+    conflict.then(|| match conflicts {
+        Conflicts::Merge { markers: false } => format!(
+            "hint: --conflict-markers writes both versions into files that do not merge; \
+--force overwrites them (`{undo}` takes that back)"
+        ),
+        Conflicts::Merge { markers: true } => {
+            format!("hint: --force overwrites what does not merge (`{undo}` takes that back)")
+        }
+        Conflicts::Keep | Conflicts::Force => format!(
             "hint: --force also restores what changed later (`{undo}` takes that back), \
 --merge merges text files"
-        )
+        ),
     })
 }
 
@@ -289,9 +302,20 @@ mod tests {
     #[test]
     fn a_hint_is_given_only_where_it_helps() {
         let kept = |why| [Skipped { path: PathBuf::from("/a"), why }];
-        assert!(hint(&kept(Why::ChangedSince), "undo").is_some());
-        assert_eq!(hint(&kept(Why::HoldsOthers), "undo"), None);
-        assert_eq!(hint(&[], "undo"), None);
+        assert!(hint(&kept(Why::ChangedSince), Conflicts::Keep, "undo").is_some());
+        assert_eq!(hint(&kept(Why::HoldsOthers), Conflicts::Keep, "undo"), None);
+        assert_eq!(hint(&[], Conflicts::Keep, "undo"), None);
+    }
+
+    #[test]
+    fn a_hint_never_names_the_flag_that_was_used() {
+        let kept = [Skipped { path: PathBuf::from("/a"), why: Why::ChangedSince }];
+        let said = |conflicts| hint(&kept, conflicts, "undo").unwrap();
+        assert!(said(Conflicts::Keep).contains("--merge"));
+        let merged = said(Conflicts::Merge { markers: false });
+        assert!(merged.contains("--conflict-markers") && !merged.contains("--merge"), "{merged}");
+        let marked = said(Conflicts::Merge { markers: true });
+        assert!(marked.contains("--force") && !marked.contains("--conflict-markers"), "{marked}");
     }
 
     #[test]

@@ -1,112 +1,84 @@
 //! `nono rollback verify`: checks stored sessions against what was sealed when they ended.
 
+use std::path::PathBuf;
+
 use nono::diagnostic::{escape, shown};
-use nono::rollback::{Catalogue, Checks, RollbackSession, SessionEntry, SessionVerified, Status};
-use serde_json::{Value, json};
+use nono::rollback::{AllVerified, Catalogue, Checks, SessionVerified, json};
 
 use super::text::some;
 use crate::args::VerifyArgs;
-use crate::failure::{Failure, NOT_DONE, by_signal};
+use crate::failure::{Failure, NOT_DONE};
 use crate::message;
-use crate::progress::{Worked, attempt};
+use crate::progress::observed;
 use crate::units::{bytes, grouped};
 
-/// Result of checking one session.
-struct Checked {
-    id: String,
-    found: SessionVerified,
-}
+/// Maximum number of lost paths listed per snapshot.
+const NAMED: usize = 20;
 
 pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
-    let (entries, unreadable) = match &args.session {
-        Some(text) => (vec![catalogue.find(text)?], Vec::new()),
-        None => catalogue.list()?,
+    let found = match &args.session {
+        Some(text) => {
+            let entry = catalogue.find(text)?;
+            let id = entry.id.clone();
+            let found =
+                observed("checking", |observer| catalogue.verify(entry, &observer, &mut Checks::default()))??;
+            AllVerified { sessions: vec![(id, found)], ..AllVerified::default() }
+        }
+        None => observed("checking", |observer| catalogue.verify_all(&observer))??,
     };
-    let mut good = unreadable.is_empty();
-    let mut values: Vec<Value> = Vec::new();
-    for problem in &unreadable {
-        values.push(json!({"session_id": null, "good": false, "problems": [problem.to_string()]}));
+    for problem in &found.unreadable {
         message::line(&format!("error: {}", escape(&problem.to_string())));
     }
-    let none = entries.is_empty() && unreadable.is_empty();
-    let mut checks = Checks::default();
-    for entry in entries {
-        if args.session.is_none() && entry.status == Status::Live {
-            // Its snapshots are being taken, and nothing is sealed yet.
-            message::line(&format!("session {} is running: not checked", entry.id));
-            continue;
-        }
-        let Worked { value: checked, signal } = check(catalogue, entry, &mut checks)?;
-        if let Some(signal) = signal {
-            message::line("interrupted; not everything was checked");
-            return Ok(by_signal(signal));
-        }
-        good &= checked.found.problems.is_empty();
-        values.push(checked.json());
-        if !args.json {
-            message::answer(&checked.text())?;
-        }
+    for id in &found.running {
+        message::line(&format!("session {} is running: not checked", escape(id)));
     }
     if args.json {
-        message::answer_json(&json!({"good": good, "sessions": values}))?;
-    } else if none {
+        message::answer_json(&json::all_verified(&found))?;
+    } else if found.sessions.is_empty() && found.running.is_empty() && found.unreadable.is_empty() {
         message::answer("no sessions to check")?;
     }
-    Ok(if good { 0 } else { NOT_DONE })
+    for (id, found) in found.sessions.iter().filter(|_| !args.json) {
+        message::answer(&text(id, found))?;
+    }
+    if !args.json && found.sessions.iter().any(|(_, found)| found.repairable) {
+        message::line("hint: `nono rollback repair --dry-run` shows what can be rebuilt");
+    }
+    Ok(if found.is_good() { 0 } else { NOT_DONE })
 }
 
-/// Checks a session. An error that prevents it is a problem of that session alone.
-fn check(
-    catalogue: &Catalogue,
-    entry: SessionEntry,
-    checks: &mut Checks,
-) -> Result<Worked<Checked>, Failure> {
-    let (id, dir) = (entry.id.clone(), entry.dir.clone());
-    let worked = match catalogue.open(entry) {
-        Ok(mut session) => {
-            let verify = |session: &mut RollbackSession| session.verify_with(checks);
-            attempt(&mut session, "checking", verify)?
+fn text(id: &str, found: &SessionVerified) -> String {
+    if found.removed {
+        return format!("{id}: removed meanwhile");
+    }
+    let amount = format!(
+        "{}, {} objects, {}, {}",
+        some(found.snapshots, "snapshot"),
+        grouped(found.objects),
+        bytes(found.bytes),
+        match found {
+            SessionVerified { sealed: true, .. } => "sealed",
+            SessionVerified { seal_broken: true, .. } => "seal broken",
+            SessionVerified { interrupted: true, .. } => "interrupted",
+            _ => "not sealed",
         }
-        Err(_) if dir.symlink_metadata().is_err() => Worked {
-            value: Ok(SessionVerified { removed: true, ..SessionVerified::default() }),
-            signal: None,
-        },
-        Err(error) => Worked { value: Err(error), signal: None },
-    };
-    let found = worked.value.unwrap_or_else(|error| SessionVerified {
-        problems: vec![error.to_string()],
-        ..SessionVerified::default()
-    });
-    Ok(Worked { value: Checked { id, found }, signal: worked.signal })
+    );
+    let verdict = if found.is_good() { "good" } else { "BAD" };
+    let mut lines = vec![format!("{id}: {verdict} ({amount})")];
+    lines.extend(found.problems.iter().map(|problem| format!("  {}", escape(problem))));
+    for (snapshot, paths) in &found.lost {
+        lines.push(format!("  snapshot {}:", escape(&snapshot.to_string())));
+        lines.extend(lost_paths(paths));
+    }
+    lines.extend(found.forgotten.iter().map(|path| format!("  forgotten: {}", shown(path))));
+    lines.join("\n")
 }
 
-impl Checked {
-    fn text(&self) -> String {
-        let found = &self.found;
-        if found.removed {
-            return format!("{}: removed meanwhile", self.id);
-        }
-        let amount = format!(
-            "{}, {} objects, {}, {}",
-            some(found.snapshots, "snapshot"),
-            grouped(found.objects),
-            bytes(found.bytes),
-            match (found.sealed, found.interrupted) {
-                (true, _) => "sealed",
-                (false, true) => "interrupted",
-                (false, false) => "not sealed",
-            }
-        );
-        let forgotten = found.forgotten.iter().map(|path| format!("\n  forgotten: {}", shown(path)));
-        let forgotten = forgotten.collect::<String>();
-        if found.problems.is_empty() {
-            return format!("{}: good ({amount}){forgotten}", self.id);
-        }
-        let problems = found.problems.iter().map(|problem| format!("\n  {}", escape(problem)));
-        format!("{}: NOT good ({amount}){}{forgotten}", self.id, problems.collect::<String>())
+/// Lines about paths that cannot be restored.
+pub(in crate::commands) fn lost_paths(paths: &[PathBuf]) -> Vec<String> {
+    let mut lines: Vec<String> =
+        paths.iter().take(NAMED).map(|path| format!("    lost: {}", shown(path))).collect();
+    if paths.len() > NAMED {
+        lines.push(format!("    ... and {} more", grouped((paths.len() - NAMED) as u64)));
     }
-
-    fn json(&self) -> Value {
-        nono::rollback::json::verified(&self.id, &self.found)
-    }
+    lines
 }

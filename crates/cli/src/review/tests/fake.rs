@@ -16,7 +16,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::review::app::{App, Worked};
+use crate::review::app::{App, StepResult};
 use crate::review::draw;
 use crate::review::source::ReviewSource;
 
@@ -225,7 +225,7 @@ impl Desk {
     /// Draw and work until nothing is left to do but colours.
     pub(super) fn settle(&mut self) {
         self.draw();
-        while self.app.work() != Worked::Nothing {
+        while self.app.work() != StepResult::Nothing {
             self.draw();
         }
     }

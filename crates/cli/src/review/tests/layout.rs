@@ -1,4 +1,4 @@
-//! How it looks.
+//! Rendering of the review screen.
 
 use std::time::Instant;
 

@@ -19,8 +19,8 @@
 //!
 //! The file is read once, before the command starts, and only if the command cannot write it.
 
-mod moment;
 mod parse;
+mod rfc3339;
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;

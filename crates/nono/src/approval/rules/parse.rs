@@ -10,7 +10,7 @@ use nono_policy::profile::read_listed;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ApprovalRule, Expiry, Globs, PolicyFileError, ProgramGlob, RuleAction, moment};
+use super::{ApprovalRule, Expiry, Globs, PolicyFileError, ProgramGlob, RuleAction, rfc3339};
 use crate::approval::Scope;
 use nono_policy::glob::{self, Pattern};
 
@@ -117,7 +117,7 @@ impl Reading<'_> {
     }
 
     fn expiry(&self, text: &str) -> Result<Expiry, PolicyFileError> {
-        let seconds = moment::seconds(text)
+        let seconds = rfc3339::seconds(text)
             .ok_or_else(|| self.wrong("expires", "write a time like 2027-01-31T18:00:00Z"))?;
         Ok(Expiry { text: text.to_owned(), seconds })
     }

@@ -177,7 +177,7 @@ fn a_folder_of_the_library_is_read_too() {
     let mut manager = make().unwrap();
     manager.create_baseline().unwrap();
     let text = dir.to_str().unwrap();
-    // With a baseline alone nobody can tell whose changes there are.
+    // With a baseline alone it is unknown whose changes there are.
     let entry = world.catalogue.find(text).unwrap();
     assert_eq!((entry.foreign, entry.status, entry.id.as_str()), (true, Status::Interrupted, "by-hand"));
     world.write("file", "by the command");

@@ -1,4 +1,4 @@
-//! What somebody else changed after the session ended: kept, forced, merged, and never lost.
+//! What was changed after the session ended: kept, forced, merged, and never lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ fn with(conflicts: Conflicts) -> RestoreChoice {
     RestoreChoice { conflicts, ..RestoreChoice::everything() }
 }
 
-/// The paths that were kept because somebody changed them; nothing else was kept, and nothing failed.
+/// The paths that were kept because they were changed since; nothing else was kept, and nothing failed.
 fn kept(world: &World, done: &Done) -> Vec<String> {
     assert!(done.failed.is_empty(), "{done:?}");
     assert!(done.kept.iter().all(|skipped| skipped.why == Why::ChangedSince), "{done:?}");
@@ -263,7 +263,7 @@ fn hunks_are_taken_back_one_by_one() {
     assert_eq!(world.read("text"), long(&[all[0], all[2]]));
     assert_eq!(world.read("other"), "by the command", "only the hunk was chosen");
 
-    // One more, of what we wrote ourselves; and then the whole file, which nobody else changed.
+    // One more, of what we wrote ourselves; and then the whole file, which only the session changed.
     let done = session.restore(&hunk(0)).unwrap();
     assert!(kept(&world, &done).is_empty());
     assert_eq!(world.read("text"), long(&[all[2]]));
@@ -280,7 +280,7 @@ fn hunks_are_taken_back_one_by_one() {
 }
 
 #[test]
-fn hunks_of_a_file_that_somebody_changed() {
+fn hunks_of_a_file_that_was_changed_since() {
     let world = World::new();
     world.write("text", long(&[]));
     let all = [(1, "A"), (12, "B"), (23, "C")];

@@ -144,9 +144,9 @@ fn a_killed_session_is_undone() {
     check(&world, &id, names, &before);
 }
 
-/// What somebody else changed after the session is kept, as everywhere.
+/// What was changed after the session is kept, as everywhere.
 #[test]
-fn somebody_elses_changes_are_kept() {
+fn changes_since_the_session_are_kept() {
     let Late { world, running, .. } = begin(&["late"], |world| {
         write(world.base.join("late/a"), "before");
         write(world.base.join("late/b"), "before");

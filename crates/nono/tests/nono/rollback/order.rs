@@ -83,9 +83,9 @@ fn assert_aside(dir: &Path, name: &str) {
     assert_eq!(names.len(), 1, "{names:?}");
 }
 
-/// One damaged session keeps nobody from anything: it lists, restores, goes; and so do the others.
+/// One damaged session stops nothing: it lists, restores, goes; and so do the others.
 #[test]
-fn one_damaged_session_stops_nobody() {
+fn one_damaged_session_stops_no_other() {
     for name in ["record.json", "session.json", "restores.json"] {
         for text in ["", "{", "\0\0\0"] {
             let world = World::new();
@@ -130,7 +130,7 @@ fn the_baseline_needs_no_other_snapshot() {
     assert_eq!(session.verify().unwrap().problems.len(), 1);
 }
 
-/// Killed before its baseline, or between its end and its seal: interrupted, and no problem of anybody's.
+/// Killed before its baseline, or between its end and its seal: interrupted, and not damaged.
 #[test]
 fn killed_sessions_are_interrupted_not_bad() {
     let world = World::new();

@@ -7,27 +7,17 @@ use std::time::Duration;
 use nono::rollback::{Catalogue, Pruned, RestoreChoice, Retention, RollbackError};
 use nono::snapshot::{ExclusionConfig, Limits, SessionMetadata, SnapshotManager};
 
-use super::world::{World, id};
+use nono_testkit::noise;
 
-/// Bytes that nothing can make smaller.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[0]
-    };
-    (0..len).map(|_| next()).collect()
-}
+use super::world::{World, id};
 
 const BIG: usize = 1 << 20;
 
 /// Each session has a megabyte that all of them have, and one of its own.
 fn sessions(world: &World, count: u32) {
-    world.write("shared", noise(999, BIG));
+    world.write("shared", noise(BIG, 999));
     for second in 1..=count {
-        world.write("own", noise(u64::from(second), BIG));
+        world.write("own", noise(BIG, u64::from(second)));
         world.session(second, || world.write("result", format!("{second}")));
     }
 }
@@ -81,8 +71,8 @@ fn the_oldest_go_and_what_only_they_needed_is_freed() {
     fs::remove_dir_all(&world.project).unwrap();
     let force = RestoreChoice { conflicts: nono::rollback::Conflicts::Force, ..RestoreChoice::everything() };
     world.open(&id(3)).restore(&force).unwrap();
-    assert_eq!(fs::read(world.path("shared")).unwrap(), noise(999, BIG));
-    assert_eq!(fs::read(world.path("own")).unwrap(), noise(3, BIG));
+    assert_eq!(fs::read(world.path("shared")).unwrap(), noise(BIG, 999));
+    assert_eq!(fs::read(world.path("own")).unwrap(), noise(BIG, 3));
 }
 
 #[test]
@@ -91,7 +81,7 @@ fn live_pinned_and_busy_sessions_stay() {
     sessions(&world, 3);
     world.catalogue.pin(&world.catalogue.find(&id(1)).unwrap(), true).unwrap();
     let running = world.begin(4);
-    // Somebody is just restoring the second one.
+    // Another process is just restoring the second one.
     let lock = File::open(world.catalogue.sessions_dir().join(id(2)).join("lock")).unwrap();
     lock.lock().unwrap();
     let all = Retention { all: true, ..Retention::default() };
@@ -174,7 +164,7 @@ fn unreadable_foreign_and_cut_off_ones_are_not_touched() {
     }
 }
 
-/// A session of a later version keeps the store from being collected, because nobody knows what it needs: that is said,
+/// A session of a later version keeps the store from being collected, because this version cannot know what it needs: that is said,
 /// and no session is given up for room that would not be won.
 #[test]
 fn nothing_goes_by_size_where_nothing_can_be_freed() {
@@ -187,7 +177,7 @@ fn nothing_goes_by_size_where_nothing_can_be_freed() {
     assert!(matches!(pruned.problems[..], [RollbackError::Snapshot(_)]), "{pruned:?}");
     assert!(pruned.removed.is_empty() && pruned.over_budget, "{pruned:?}");
     assert_eq!(left(&world).len(), 3);
-    // Nor can it be foreseen what is freed while one stays that nobody can read; what goes by number can.
+    // Nor can it be foreseen what is freed while one stays that cannot be read; what goes by number can.
     let good = fs::read(record(id(3))).unwrap();
     fs::write(record(id(3)), later).unwrap();
     let planned = world.catalogue.prune(&at_most(2), true).unwrap();
@@ -206,7 +196,7 @@ fn prunes_and_new_sessions_do_not_hurt_each_other() {
     let projects: Vec<_> = (0..3).map(|n| world.base.join(format!("project{n}"))).collect();
     for (n, project) in projects.iter().enumerate() {
         fs::create_dir(project).unwrap();
-        fs::write(project.join("file"), noise(n as u64, 10_000)).unwrap();
+        fs::write(project.join("file"), noise(10_000, n as u64)).unwrap();
     }
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -223,7 +213,7 @@ fn prunes_and_new_sessions_do_not_hurt_each_other() {
             for round in 0..8 {
                 let second = 100 + n * 100 + round;
                 let running = world.begin_on(second, &[project]);
-                fs::write(project.join("file"), noise(u64::from(second), 10_000)).unwrap();
+                fs::write(project.join("file"), noise(10_000, u64::from(second))).unwrap();
                 // Live until here, so it is all there.
                 assert!(world.catalogue.find(&id(second)).is_ok());
                 running.end();
@@ -267,7 +257,7 @@ fn of_each_project_so_many_with_changes() {
     assert!(left(&world).contains(&id(1)), "the only one of its project");
 }
 
-/// Sessions that the library or somebody else made are nobody's to remove, and no damage.
+/// Sessions that the library or another program made are not removed, and are no damage.
 #[test]
 fn sessions_of_others_stay() {
     let world = World::new();

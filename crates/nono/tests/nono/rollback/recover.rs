@@ -76,7 +76,7 @@ fn inner() -> Option<World> {
     std::env::var_os(INNER).map(|base| World::at(Path::new(&base)))
 }
 
-/// The session, in the hands of somebody who dies as soon as this holds.
+/// The session, in the hands of a process that dies as soon as this holds.
 fn dying(world: &World, when: impl Fn() -> bool + Send + Sync + 'static) -> RollbackSession {
     let mut session = world.open("20260101-000001");
     session.manager().observe(Dies(when));

@@ -1,24 +1,11 @@
 //! A real repository after a session: looked at, it is still what the session left; worked in, it is the person's.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use nono::rollback::{Conflicts, Plan, RestoreChoice};
+use nono_testkit::sh;
 
 use super::world::{World, names};
-
-/// A line of shell, with nobody's settings.
-#[track_caller]
-fn sh(dir: &Path, script: &str) {
-    let mut command = Command::new("sh");
-    command.args(["-ec", script]).current_dir(dir).env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1");
-    for role in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{role}_NAME"), "n").env(format!("GIT_{role}_EMAIL"), "e@x");
-    }
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
-}
 
 fn repository() -> World {
     let world = World::new();
@@ -57,7 +44,7 @@ fn kept(world: &World, plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn a_look_at_a_repository_does_not_make_it_somebody_elses() {
+fn reading_a_repository_does_not_make_it_a_conflict() {
     let world = repository();
     let before = world.tree();
     let id = world.session(1, || plant(&world));

@@ -221,7 +221,7 @@ fn refused_while_a_session_is_live_on_the_roots() {
     let live = LiveLock::begin(&dir).unwrap();
     refused(&first);
     live.end(&dir).unwrap();
-    // Elsewhere nobody is disturbed.
+    // Other roots are not disturbed.
     let other = world.base.join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("file"), "x").unwrap();
@@ -245,7 +245,7 @@ fn two_sessions_on_one_tree_are_both_restorable() {
     let done = world.open(&second).restore(&RestoreChoice::everything()).unwrap();
     assert!(done.kept.is_empty(), "{done:?}");
     assert_eq!(world.tree(), between);
-    // For the first session, what the second one took back is somebody else's change: forced.
+    // For the first session, what the second one took back is a change since it ended: forced.
     let force = RestoreChoice { conflicts: nono::rollback::Conflicts::Force, ..RestoreChoice::everything() };
     world.open(&first).restore(&force).unwrap();
     assert_eq!(world.tree(), before);

@@ -104,7 +104,8 @@ fn a_changed_description_is_told() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"make\"", "\"true\"")).unwrap();
     let verified = verify(&world, &id(1));
-    assert!(!verified.sealed && verified.problems.len() == 1, "{verified:?}");
+    assert!(verified.seal_broken && !verified.repairable && !verified.sealed, "{verified:?}");
+    assert_eq!(verified.problems, [format!("{} was changed after the session was sealed", path.display())]);
     let mut metadata = SessionMetadata::from_json(&text).unwrap();
     metadata.merkle_roots.swap(0, 1);
     fs::write(&path, metadata.to_json().unwrap()).unwrap();
@@ -137,7 +138,7 @@ fn a_broken_chain_is_named() {
     fs::write(seals(&world), format!("{}\n", lines[0])).unwrap();
     assert!(verify(&world, &id(1)).sealed);
     let verified = verify(&world, &id(3));
-    assert!(!verified.sealed && verified.problems.len() == 1, "{verified:?}");
+    assert!(!verified.sealed && !verified.seal_broken && verified.problems.len() == 1, "{verified:?}");
     fs::write(seals(&world), whole).unwrap();
     for second in 1..=3 {
         assert!(verify(&world, &id(second)).problems.is_empty());
@@ -175,4 +176,34 @@ fn damage_in_the_store_is_named() {
     let verified = verify(&world, &id(1));
     let name = pack.file_name().unwrap().to_str().unwrap();
     assert!(verified.problems.iter().any(|text| text.contains(name)), "{verified:?}");
+    assert!(!verified.is_good());
+}
+
+#[test]
+fn lost_paths_are_named_and_all_sessions_are_checked_at_once() {
+    let world = World::new();
+    let text = nono_testkit::noise(5000, 3);
+    world.write("lost", &text);
+    world.write("kept", "x");
+    let first = world.session(1, || fs::write(world.path("lost"), "other").unwrap());
+    let second = world.session(2, || world.write("kept", "y"));
+    let running = world.begin(3);
+    let observer: std::sync::Arc<dyn nono::snapshot::Observer + Send> = std::sync::Arc::new(());
+    let all = world.catalogue.verify_all(&observer).unwrap();
+    assert!(all.is_good() && all.running == [running.id.as_str()], "{all:?}");
+    let packs = fs::read_dir(world.catalogue.store_dir().join("packs")).unwrap();
+    for pack in packs.map(|entry| entry.unwrap().path()) {
+        let mut bytes = fs::read(&pack).unwrap();
+        if let Some(at) = bytes.windows(50).position(|part| part == &text[..50]) {
+            bytes[at + 100] ^= 1;
+            fs::remove_file(&pack).unwrap();
+            fs::write(&pack, bytes).unwrap();
+        }
+    }
+    let all = world.catalogue.verify_all(&observer).unwrap();
+    let ids: Vec<&String> = all.sessions.iter().map(|(id, _)| id).collect();
+    assert!(!all.is_good() && ids == [&second, &first], "{all:?}");
+    let lost: Vec<usize> = all.sessions.iter().map(|(_, found)| found.lost.len()).collect();
+    assert_eq!(lost, [0, 1], "{all:?}");
+    assert_eq!(all.sessions[1].1.lost, [(0.into(), vec![world.path("lost")])]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::access::AccessMode::{Read, ReadWrite};
 use crate::error::{PolicyError, ProfileError};
-use crate::profile::{Meaning, MergedProfile, ProjectProfile};
+use crate::profile::{EffectiveProfile, MergedProfile, ProjectProfile};
 use crate::query::QueryResult;
 use crate::request::{HostContext, RunRequest};
 use crate::testing::{FakeTree, data, dir, host, tree};
@@ -16,11 +16,11 @@ fn read(text: &str) -> Result<ProjectProfile, ProfileError> {
     ProjectProfile::read(text.as_bytes(), Path::new("/h/w"), Path::new(FILE))
 }
 
-fn meaning_in(tree: &FakeTree, text: &str) -> Result<Meaning, PolicyError> {
+fn meaning_in(tree: &FakeTree, text: &str) -> Result<EffectiveProfile, PolicyError> {
     read(text).unwrap().meaning(&host(), &data(), tree)
 }
 
-fn meaning(text: &str) -> Result<Meaning, PolicyError> {
+fn meaning(text: &str) -> Result<EffectiveProfile, PolicyError> {
     meaning_in(&tree(), text)
 }
 
@@ -33,7 +33,7 @@ fn run(text: &str, later: &FakeTree, request: &RunRequest) -> Result<ResolvedPol
     crate::resolve(request, &host(), &profile, &data(), later)
 }
 
-fn paths(meaning: &Meaning) -> Vec<&str> {
+fn paths(meaning: &EffectiveProfile) -> Vec<&str> {
     meaning.grants.iter().map(|grant| grant.path.as_str()).collect()
 }
 

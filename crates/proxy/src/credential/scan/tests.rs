@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use super::{Forms, Hidden, Scanner};
 
 const SECRET: &str = "sk-live/9+A&\"b\\c=";
-const DUMMY: &str = "nono-dummy-0123";
+const PLACEHOLDER: &str = "nono-dummy-0123";
 
 fn forms(user: Option<&str>) -> Arc<Forms> {
-    Arc::new(Forms::new(&[Hidden { secret: SECRET, dummy: DUMMY, user }]))
+    Arc::new(Forms::new(&[Hidden { secret: SECRET, placeholder: PLACEHOLDER, user }]))
 }
 
 fn cleaned(forms: &Arc<Forms>, pieces: &[&[u8]]) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn every_spelling_is_found() {
     ] {
         let page = format!("<p>key={spelled}</p>");
         let clean = cleaned(&forms(None), &[page.as_bytes()]);
-        assert_eq!(String::from_utf8(clean).unwrap(), format!("<p>key={DUMMY}</p>"), "{spelled}");
+        assert_eq!(String::from_utf8(clean).unwrap(), format!("<p>key={PLACEHOLDER}</p>"), "{spelled}");
     }
 }
 
@@ -55,26 +55,26 @@ fn base64_is_found_wherever_it_begins() {
         ] {
             let clean = cleaned(&forms(None), &[encoded.as_bytes()]);
             let clean = String::from_utf8(clean).unwrap();
-            assert!(clean.contains(DUMMY), "{before:?}: {clean}");
+            assert!(clean.contains(PLACEHOLDER), "{before:?}: {clean}");
             // At most the characters that the secret shares with its neighbours are left.
             let before = (before.len() * 8).div_ceil(6);
-            assert!(clean.len() <= before + DUMMY.len() + 5, "{before:?}: {clean}");
+            assert!(clean.len() <= before + PLACEHOLDER.len() + 5, "{before:?}: {clean}");
         }
     }
 }
 
 #[test]
-fn a_basic_pair_becomes_the_dummys_pair() {
+fn a_basic_pair_becomes_the_placeholders_pair() {
     let said = format!("Basic {}.", STANDARD.encode(format!("me:{SECRET}")));
     let clean = String::from_utf8(cleaned(&forms(Some("me")), &[said.as_bytes()])).unwrap();
-    let pair = STANDARD.encode(format!("me:{DUMMY}"));
+    let pair = STANDARD.encode(format!("me:{PLACEHOLDER}"));
     assert!(clean.starts_with(&format!("Basic {}", pair.trim_end_matches('='))), "{clean}");
 }
 
 #[test]
-fn each_secret_has_its_own_dummy() {
-    let one = Hidden { secret: "secret-number-one", dummy: "dummy-a", user: None };
-    let two = Hidden { secret: "secret-number-two", dummy: "dummy-b", user: None };
+fn each_secret_has_its_own_placeholder() {
+    let one = Hidden { secret: "secret-number-one", placeholder: "dummy-a", user: None };
+    let two = Hidden { secret: "secret-number-two", placeholder: "dummy-b", user: None };
     let forms = Arc::new(Forms::new(&[one, two]));
     let clean = forms.scrub(b"secret-number-two, secret-number-one, secret-number-");
     assert_eq!(String::from_utf8(clean).unwrap(), "dummy-b, dummy-a, dummy-a");
@@ -106,7 +106,7 @@ fn a_page_cut_off_inside_the_secret_does_not_show_its_beginning() {
     };
     assert_eq!(cut(4), "key: sk-l");
     for length in 8..=SECRET.len() {
-        assert_eq!(cut(length), format!("key: {DUMMY}"));
+        assert_eq!(cut(length), format!("key: {PLACEHOLDER}"));
     }
 }
 
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn what_is_not_the_secret_stays(body in "[ab]{0,200}", secret in "[ab]{8,10}", step in 1usize..20) {
-        let forms = Arc::new(Forms::new(&[Hidden { secret: &secret, dummy: "XX", user: None }]));
+        let forms = Arc::new(Forms::new(&[Hidden { secret: &secret, placeholder: "XX", user: None }]));
         // Its last bytes could be the beginning of the secret.
         let body = format!("{body} end");
         let pieces: Vec<&[u8]> = body.as_bytes().chunks(step).collect();

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use nono_proxy::{Category, Inject, Mode};
-use origin::{DUMMY, Origin, SECRET};
+use origin::{Origin, PLACEHOLDER, SECRET};
 use world::World;
 
 /// The head and body that came back, and that the secret did not.
@@ -25,11 +25,11 @@ fn checked(answer: String) -> String {
 }
 
 fn bearer() -> String {
-    format!("Authorization: Bearer {DUMMY}\r\n")
+    format!("Authorization: Bearer {PLACEHOLDER}\r\n")
 }
 
 #[test]
-fn by_the_prefix_the_dummy_becomes_the_secret() {
+fn by_the_prefix_the_placeholder_becomes_the_secret() {
     let world = World::new(Origin::plain());
     let answer = checked(world.reverse("/api/echo?a=b", &bearer()));
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -38,7 +38,7 @@ fn by_the_prefix_the_dummy_becomes_the_secret() {
     assert!(seen.contains(&format!("Authorization: Bearer {SECRET}\r\n")), "{seen}");
     assert!(seen.contains(&format!("Host: localhost:{}\r\n", world.origin.port)), "{seen}");
     // What the server says of it is what the client sent.
-    assert!(answer.contains(&format!("Authorization: Bearer {DUMMY}\r\n")), "{answer}");
+    assert!(answer.contains(&format!("Authorization: Bearer {PLACEHOLDER}\r\n")), "{answer}");
     assert!(answer.contains("X-Kept: yes\r\n"), "{answer}");
     let event = world.events().remove(0);
     assert_eq!((event.mode, event.allowed, event.status), (Mode::Reverse, true, Some(200)));
@@ -79,7 +79,7 @@ fn a_prefix_may_be_asked_for_through_the_proxy() {
 }
 
 #[test]
-fn by_the_prefix_nothing_but_the_dummy_is_let_in() {
+fn by_the_prefix_nothing_but_the_placeholder_is_let_in() {
     let world = World::new(Origin::plain());
     for headers in ["", "Authorization: Bearer my-own\r\n", "X-Other: nono-dummy-0123456789abcdef\r\n"] {
         let answer = checked(world.reverse("/api/echo", headers));
@@ -93,7 +93,7 @@ fn by_the_prefix_nothing_but_the_dummy_is_let_in() {
 }
 
 #[test]
-fn forward_replaces_the_dummy_and_leaves_other_keys_alone() {
+fn forward_replaces_the_placeholder_and_leaves_other_keys_alone() {
     let world = World::new(Origin::plain());
     checked(world.forward("/v1/echo", &bearer()));
     assert!(world.origin.last().contains(SECRET));
@@ -132,10 +132,10 @@ fn a_tunnel_to_a_plain_service_is_served_like_its_plain_requests() {
         )
     };
     let error = checked(ask("/v1/error", "localhost", ""));
-    assert!(error.contains(&format!("<p>{DUMMY}</p>")), "{error}");
+    assert!(error.contains(&format!("<p>{PLACEHOLDER}</p>")), "{error}");
     assert!(!world.origin.last().contains(SECRET));
     let echo = checked(ask("/v1/echo", &format!("localhost:{}", world.origin.port), &bearer()));
-    assert!(echo.starts_with("HTTP/1.1 200 ") && echo.contains(DUMMY), "{echo}");
+    assert!(echo.starts_with("HTTP/1.1 200 ") && echo.contains(PLACEHOLDER), "{echo}");
     assert!(world.origin.last().contains(SECRET));
     assert!(ask("/v1/echo", "other.test", "").starts_with("HTTP/1.1 421 "));
     for other in ["SSH-2.0-x\r\n\r\n", "\x16\x03\x01\0\x05\x01", "\r\nGET /v1/error HTTP/1.1\r\n\r\n", "\0"] {
@@ -157,7 +157,7 @@ fn another_port_of_the_same_host_gets_no_secret() {
         bearer()
     )));
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    assert!(other.last().contains(DUMMY) && !other.last().contains(SECRET));
+    assert!(other.last().contains(PLACEHOLDER) && !other.last().contains(SECRET));
 }
 
 #[test]
@@ -179,10 +179,13 @@ fn no_way_of_answering_shows_the_secret() {
         assert!(world.origin.last().contains("accept-encoding: identity\r\n"), "{path}");
     }
     let redirect = checked(world.forward("/v1/redirect", &bearer()));
-    assert!(redirect.contains(&format!("Location: https://other.example/?key={DUMMY}\r\n")), "{redirect}");
+    assert!(
+        redirect.contains(&format!("Location: https://other.example/?key={PLACEHOLDER}\r\n")),
+        "{redirect}"
+    );
     let error = checked(world.forward("/v1/error", &bearer()));
-    assert!(error.contains(&format!("Set-Cookie: k={DUMMY}\r\n")), "{error}");
-    assert!(error.contains(&format!("<p>{DUMMY}</p>")), "{error}");
+    assert!(error.contains(&format!("Set-Cookie: k={PLACEHOLDER}\r\n")), "{error}");
+    assert!(error.contains(&format!("<p>{PLACEHOLDER}</p>")), "{error}");
     let told = format!("{:?}", world.events());
     assert!(!told.contains("sk-real"), "{told}");
 }
@@ -222,17 +225,17 @@ fn a_redirect_within_the_service_keeps_the_prefix() {
 #[test]
 fn query_and_basic() {
     let world = World::with(Origin::plain(), Inject::Query { name: "key".to_owned() }, |_| {});
-    let answer = checked(world.reverse(&format!("/api/echo?a=1&key={DUMMY}"), ""));
-    assert!(answer.contains(&format!("GET /v1/echo?a=1&key={DUMMY} HTTP")), "{answer}");
+    let answer = checked(world.reverse(&format!("/api/echo?a=1&key={PLACEHOLDER}"), ""));
+    assert!(answer.contains(&format!("GET /v1/echo?a=1&key={PLACEHOLDER} HTTP")), "{answer}");
     assert!(world.origin.last().contains("key=sk-real%2F0123%2B456%3D%26%22x "));
     assert_eq!(world.events()[0].path.as_deref(), Some("/v1/echo"));
 
     let world = World::with(Origin::plain(), Inject::Basic { user: "me".to_owned() }, |_| {});
     let pair = |word: &str| STANDARD.encode(format!("me:{word}"));
-    let answer = world.reverse("/api/echo", &format!("Authorization: Basic {}\r\n", pair(DUMMY)));
+    let answer = world.reverse("/api/echo", &format!("Authorization: Basic {}\r\n", pair(PLACEHOLDER)));
     assert!(world.origin.last().contains(&pair(SECRET)));
     assert!(!answer.contains(pair(SECRET).trim_end_matches('=')), "{answer}");
-    assert!(answer.contains(pair(DUMMY).trim_end_matches('=')), "{answer}");
+    assert!(answer.contains(pair(PLACEHOLDER).trim_end_matches('=')), "{answer}");
 }
 
 #[test]
@@ -264,7 +267,10 @@ fn an_old_client_gets_a_body_that_ends_with_the_connection() {
         let answer = checked(world.request(&request));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(!head.to_ascii_lowercase().contains("chunked"), "{head}");
-        assert!(body.starts_with("GET /v1/") && body.contains(DUMMY) && body.ends_with("\r\n\r\n"), "{body}");
+        assert!(
+            body.starts_with("GET /v1/") && body.contains(PLACEHOLDER) && body.ends_with("\r\n\r\n"),
+            "{body}"
+        );
     }
     let head = world.forward_request("/v1/echo", &bearer()).replacen("GET", "HEAD", 1);
     assert!(checked(world.request(&head)).to_ascii_lowercase().contains("content-length: "));
@@ -316,7 +322,7 @@ fn a_websocket_ends_when_the_secret_comes() {
 }
 
 #[test]
-fn no_token_is_needed_where_the_dummy_is_one_and_elsewhere_it_is() {
+fn no_token_is_needed_where_the_placeholder_is_one_and_elsewhere_it_is() {
     let world = World::with(Origin::plain(), world::bearer(), |config| {
         config.token = Some(nono_proxy::Secret::new("the-token"));
     });

@@ -11,7 +11,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub(crate) const SECRET: &str = "sk-real/0123+456=&\"x";
-pub(crate) const DUMMY: &str = "nono-dummy-0123456789abcdef";
+pub(crate) const PLACEHOLDER: &str = "nono-dummy-0123456789abcdef";
 
 pub(crate) struct Origin {
     pub(crate) port: u16,

@@ -2,14 +2,14 @@
 
 use nono_proxy::{Category, Endpoint, Inject, Mode, RouteKey, Secret};
 
-use super::origin::{DUMMY, Origin, SECRET};
+use super::origin::{Origin, PLACEHOLDER, SECRET};
 use super::world::{World, bearer};
 
 /// The server has no such page: it was asked.
 const REACHED: &str = "404";
 
 fn shown() -> String {
-    format!("Authorization: Bearer {DUMMY}\r\n")
+    format!("Authorization: Bearer {PLACEHOLDER}\r\n")
 }
 
 fn status(answer: &str) -> &str {
@@ -20,7 +20,7 @@ fn status(answer: &str) -> &str {
 fn a_secret_in_the_path() {
     let inject = Inject::Path { pattern: "/bot{}/".to_owned(), replacement: "/b/{}/".to_owned() };
     let world = World::with(Origin::plain(), inject, |_| {});
-    let answer = world.reverse(&format!("/api/bot{DUMMY}/send?a={DUMMY}"), "");
+    let answer = world.reverse(&format!("/api/bot{PLACEHOLDER}/send?a={PLACEHOLDER}"), "");
     assert_eq!(status(&answer), REACHED);
     // A slash in the secret must not become one of the path's.
     assert!(
@@ -39,16 +39,16 @@ fn a_secret_in_the_path() {
 fn a_route_without_a_secret_still_needs_the_token() {
     let world = World::with(Origin::plain(), bearer(), |config| {
         config.routes[0].secret = RouteKey::None;
-        config.token = Some(Secret::new(DUMMY));
+        config.token = Some(Secret::new(PLACEHOLDER));
     });
     assert_eq!(status(&world.reverse("/api/x", "")), "401");
     assert_eq!(status(&world.reverse("/api/x", &shown())), REACHED);
     assert_eq!(
-        status(&world.reverse("/api/x", &format!("Proxy-Authorization: Bearer {DUMMY}\r\n"))),
+        status(&world.reverse("/api/x", &format!("Proxy-Authorization: Bearer {PLACEHOLDER}\r\n"))),
         REACHED
     );
     for head in world.origin.seen() {
-        assert!(!head.contains(DUMMY), "{head}");
+        assert!(!head.contains(PLACEHOLDER), "{head}");
     }
 }
 
@@ -60,7 +60,7 @@ fn without_a_secret_answers_are_left_alone() {
 }
 
 #[test]
-fn a_missing_secret_is_said_to_whoever_needs_it() {
+fn a_missing_secret_is_said_to_the_client_that_needs_it() {
     let world = World::with(Origin::plain(), bearer(), |config| {
         config.routes[0].secret = RouteKey::Missing("it is not set".to_owned());
     });

@@ -9,7 +9,7 @@ use nono_proxy::tls::{client_config, server_name};
 use nono_proxy::{Category, Mode, Secret, Upstream};
 use rustls::{ClientConnection, StreamOwned};
 
-use super::origin::{DUMMY, Origin, SECRET};
+use super::origin::{Origin, PLACEHOLDER, SECRET};
 use super::relay::Relay;
 use super::world::{World, bearer};
 use super::{bearer as header, checked};
@@ -74,12 +74,12 @@ fn said(world: &World, request: &str) -> String {
 }
 
 #[test]
-fn curl_gets_through_with_the_dummy() {
+fn curl_gets_through_with_the_placeholder() {
     let world = secure();
-    let authorization = format!("Authorization: Bearer {DUMMY}");
+    let authorization = format!("Authorization: Bearer {PLACEHOLDER}");
     for path in ["echo", "chunks", "close", "error", "redirect"] {
         let answer = curl(&world, &["-H", &authorization, &format!("URL/v1/{path}")]);
-        assert!(answer.contains(DUMMY), "{path}: {answer}");
+        assert!(answer.contains(PLACEHOLDER), "{path}: {answer}");
         let seen = world.origin.last();
         assert!(seen.contains(&format!("Authorization: Bearer {SECRET}\r\n")), "{path}: {seen}");
     }
@@ -95,17 +95,17 @@ fn curl_gets_through_with_the_dummy() {
 }
 
 #[test]
-fn python_and_node_get_through_with_the_dummy() {
+fn python_and_node_get_through_with_the_placeholder() {
     let world = secure();
     let url = format!("https://localhost:{}/v1/chunks", world.origin.port);
     let python = format!(
         "import ssl, urllib.request as u; trust = ssl.create_default_context(); \
          trust.verify_flags |= ssl.VERIFY_X509_STRICT; \
-         r = u.Request('{url}', headers={{'Authorization': 'Bearer {DUMMY}'}}); \
+         r = u.Request('{url}', headers={{'Authorization': 'Bearer {PLACEHOLDER}'}}); \
          print(u.urlopen(r, context=trust).read().decode())"
     );
     let output = shown(&run(&world, "python3", &["-c", &python]));
-    assert!(output.contains(DUMMY), "{output}");
+    assert!(output.contains(PLACEHOLDER), "{output}");
     assert!(world.origin.last().contains(SECRET));
     // Its fetch knows no proxies in all versions: the tunnel is made by hand, TLS and trust are its own.
     let node = format!(
@@ -114,12 +114,12 @@ fn python_and_node_get_through_with_the_dummy() {
          http.request({{ host: at.hostname, port: at.port, method: 'CONNECT', path: 'localhost:{0}' }}) \
          .on('connect', (_, socket) => https.get('{url}', {{ \
             createConnection: () => tls.connect({{ socket, servername: 'localhost', ALPNProtocols: ['h2', 'http/1.1'] }}), \
-            headers: {{ authorization: 'Bearer {DUMMY}', connection: 'close' }} }}, \
+            headers: {{ authorization: 'Bearer {PLACEHOLDER}', connection: 'close' }} }}, \
             answer => answer.pipe(process.stdout))).end()",
         world.origin.port
     );
     let output = shown(&run(&world, "node", &["-e", &node]));
-    assert!(output.contains(DUMMY), "{output}");
+    assert!(output.contains(PLACEHOLDER), "{output}");
     assert_eq!(world.origin.seen().len(), 2);
     assert!(world.origin.last().contains(SECRET));
 }
@@ -196,7 +196,7 @@ fn a_tunnel_leads_to_its_host_only() {
 
 #[test]
 fn a_server_with_the_wrong_certificate_gets_nothing() {
-    // Its certificate is good, for another name; then: from an authority that nobody knows.
+    // Its certificate is good, for another name; then: from an unknown authority.
     let elsewhere = Origin::secure("other.example").pem;
     for world in [
         World::new(Origin::secure("other.example")),
@@ -219,7 +219,7 @@ fn other_hosts_are_not_intercepted() {
     assert!(refused.contains("certificate"), "{refused}");
     let own = world.ca_file().with_file_name("own.pem");
     std::fs::write(&own, &other.pem).unwrap();
-    let authorization = format!("Authorization: Bearer {DUMMY}");
+    let authorization = format!("Authorization: Bearer {PLACEHOLDER}");
     let answer = curl(&world, &["--cacert", own.to_str().unwrap(), "-H", &authorization, &url]);
     assert!(answer.contains(&authorization), "{answer}");
     assert!(!other.last().contains(SECRET));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nono_proxy::{ClientTls, Config, Handle, Inject, Phase, Proxy, ProxyEvent, Route, Secret};
 
-use super::origin::{DUMMY, Origin, SECRET};
+use super::origin::{Origin, PLACEHOLDER, SECRET};
 
 pub(crate) struct World {
     pub(crate) origin: Origin,
@@ -35,7 +35,7 @@ impl World {
             base: "/v1".to_owned(),
             inject,
             secret: Secret::new(SECRET).into(),
-            dummy: DUMMY.to_owned(),
+            placeholder: PLACEHOLDER.to_owned(),
             endpoints: Vec::new(),
             tls: ClientTls::default(),
         };

@@ -74,7 +74,7 @@ fn the_end_of_a_proxy_is_the_end_of_all_its_sockets() {
     assert_eq!(handle.drain().0.len(), 2);
     assert!(std::net::TcpStream::connect(there).is_err());
     drop(guard);
-    // Whether it is refused or served by nobody: it does not hang, and nothing answers.
+    // Whether it is refused or not served: it does not hang, and nothing answers.
     let late = listener();
     let there = late.local_addr().unwrap();
     drop(handle.serve_also(late.into()));
@@ -89,7 +89,7 @@ fn a_socket_that_does_not_listen_to_the_network_is_refused() {
 }
 
 #[test]
-fn events_that_nobody_takes_are_counted() {
+fn events_that_are_not_taken_are_counted() {
     let handle = Proxy::start(config(&[]), ([127, 0, 0, 1], 0).into()).unwrap();
     let mut client = Peer::to(handle.address());
     for _ in 0..4100 {

@@ -1,4 +1,4 @@
-//! Who may go where.
+//! Access decisions: hosts, tokens and addresses.
 
 use nono_proxy::{Category, Mode};
 

@@ -1,4 +1,4 @@
-//! Too much, too slow, too many.
+//! Limits on sizes, times and numbers of connections.
 
 use std::net::TcpListener;
 use std::time::Duration;

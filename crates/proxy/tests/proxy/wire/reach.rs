@@ -1,6 +1,6 @@
 //! What is open beside the rules, and closed despite them.
 
-use nono_proxy::{Category, Config, OpenNetworks};
+use nono_proxy::{Category, Config, HostOverrides};
 
 use super::world::{World, config, echo};
 
@@ -11,7 +11,7 @@ fn status(world: &World, host: &str, port: u16) -> u16 {
 #[test]
 fn all_hosts_are_this_machine_too_but_no_clouds_credentials() {
     let port = echo();
-    let world = World::new(Config { reach: OpenNetworks { all: true, metadata: false }, ..config(&[]) });
+    let world = World::new(Config { reach: HostOverrides { all: true, metadata: false }, ..config(&[]) });
     world.names.lead("here.test", &[&["127.0.0.1"]]);
     world.names.lead("link.test", &[&["169.254.7.7"]]);
     world.names.lead("cloud.test", &[&["169.254.169.254"]]);

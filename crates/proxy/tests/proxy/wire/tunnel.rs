@@ -99,7 +99,7 @@ fn a_server_may_speak_first() {
 }
 
 #[test]
-fn nothing_is_established_where_nobody_listens() {
+fn nothing_is_established_where_no_process_listens() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let world = World::open(&["127.0.0.1"]);
     let answer = world.ask(&format!("CONNECT 127.0.0.1:{free} HTTP/1.1\r\n\r\n"));

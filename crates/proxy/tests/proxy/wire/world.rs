@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nono_policy::hosts::HostName;
-use nono_proxy::resolve::{Lookup, Resolve};
+use nono_policy::host_rule::HostName;
+use nono_proxy::name_lookup::{Lookup, Resolve};
 use nono_proxy::{Config, EventCapacity, Events, Phase, Proxy, ProxyEvent, Secret};
 use tokio::sync::{oneshot, watch};
 
@@ -48,7 +48,7 @@ pub(crate) fn config(allowed: &[&str]) -> Config {
     Config { allowed: allowed.iter().map(|rule| rule.parse().unwrap()).collect(), ..Config::default() }
 }
 
-/// Whoever hears the events: there is room for more while the gate is open.
+/// Receiver of the events: there is room for more while the gate is open.
 struct Ear {
     heard: Mutex<Sender<ProxyEvent>>,
     gate: watch::Receiver<bool>,
@@ -114,7 +114,7 @@ impl World {
         std::iter::repeat_with(|| self.any_event()).find(is_end).unwrap()
     }
 
-    /// End it; all events of ends that nobody took.
+    /// End it; all events of ends that were not taken.
     pub(crate) fn end(mut self) -> Vec<ProxyEvent> {
         self.stop();
         self.events.try_iter().filter(is_end).collect()

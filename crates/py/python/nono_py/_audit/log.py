@@ -9,8 +9,9 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypedDict
 
-from . import hashing, text
-from .hashing import VerificationError, digest_of
+from .. import _nono_py as native
+from .._nono_py import VerificationError
+from . import AUDIT_EVENTS_FILENAME, HASH_ALGORITHM_ALPHA, MERKLE_SCHEME_ALPHA, text
 
 _CHUNK = 1 << 16
 # As `nono run` calls it.
@@ -48,7 +49,7 @@ class StopEvent(Protocol):
 def log_path(session_dir: str | os.PathLike[str]) -> Path:
     """The log in a session's folder: the file of this module's recorder, else the one of ``nono run``."""
     folder = Path(os.path.expanduser(session_dir))
-    written, native = folder / hashing.AUDIT_EVENTS_FILENAME, folder / _NATIVE
+    written, native = folder / AUDIT_EVENTS_FILENAME, folder / _NATIVE
     return native if not os.path.lexists(written) and os.path.lexists(native) else written
 
 
@@ -141,45 +142,33 @@ def verify_log(
     look at ``event_count_matches``.
     """
     path = log_path(session_dir)
-    summary = _Stored(stored if stored is not None else _stored_summary(path.parent))
-    checked = _Checked()
-    try:
-        _check_all(path, checked)
-    except (JSONDecodeError, OSError) as error:
-        if isinstance(error, (FileNotFoundError, PermissionError)):
-            raise
-        raise VerificationError(f"{path}: {error}") from None
-    summary.compare(checked)
-    return {
-        "hash_algorithm": hashing.HASH_ALGORITHM_ALPHA,
-        "merkle_scheme": hashing.MERKLE_SCHEME_ALPHA,
-        "event_count": checked.tree.leaves,
-        "computed_chain_head": _hex(checked.head),
-        "computed_merkle_root": _hex(checked.tree.root()),
-        "stored_event_count": summary.event_count,
-        "stored_chain_head": _hex(summary.chain_head),
-        "stored_merkle_root": _hex(summary.merkle_root),
-        "event_count_matches": summary.event_count in (None, checked.tree.leaves),
-        "records_verified": True,
-        "missing_canonical_event_json": checked.missing,
-    }
-
-
-def _hex(digest: bytes | None) -> str | None:
-    return None if digest is None else digest.hex()
-
-
-def _check_all(path: Path, checked: _Checked) -> None:
+    summary = stored if stored is not None else _stored_summary(path.parent)
+    count, head, root = _summary_values({} if summary is None else summary)
     other = path.parent / _NATIVE
     if path != other and os.path.lexists(other):
         # Two programs would each verify another one.
         raise VerificationError(f"{path.parent}: has two logs, {path.name} and {_NATIVE}")
-    with text.open_regular(path) as file:
-        for number, line in text.lines(file):
-            try:
-                checked.add(text.parse_object(line))
-            except (JSONDecodeError, VerificationError) as error:
-                raise VerificationError(f"{path}: line {number}: {error}") from None
+    checked = native._LogCheck()
+    text.check_lines(path, checked.add)
+    if summary is not None and checked.missing:
+        raise VerificationError("records without event_json, but a stored summary: they cannot be compared")
+    if head is not None and head != checked.head:
+        raise VerificationError("the stored chain head is not the one of the log")
+    if root is not None and root != checked.root:
+        raise VerificationError("the stored Merkle root is not the one of the log")
+    return {
+        "hash_algorithm": HASH_ALGORITHM_ALPHA,
+        "merkle_scheme": MERKLE_SCHEME_ALPHA,
+        "event_count": checked.count,
+        "computed_chain_head": checked.head,
+        "computed_merkle_root": checked.root,
+        "stored_event_count": count,
+        "stored_chain_head": head,
+        "stored_merkle_root": root,
+        "event_count_matches": count in (None, checked.count),
+        "records_verified": True,
+        "missing_canonical_event_json": checked.missing,
+    }
 
 
 def _stored_summary(folder: Path) -> Mapping[str, Any] | None:
@@ -210,74 +199,18 @@ def _stored_summary(folder: Path) -> Mapping[str, Any] | None:
     return integrity
 
 
-class _Checked:
-    """State of the chain: digests over all records so far."""
-
-    def __init__(self) -> None:
-        self.head: bytes | None = None
-        self.tree = hashing.Merkle()
-        self.missing = False
-
-    def add(self, record: dict[str, Any]) -> None:
-        sequence = record.get("sequence")
-        if type(sequence) is not int or sequence != self.tree.leaves:
-            raise VerificationError(f"sequence is {sequence!r:.40}, and should be {self.tree.leaves}")
-        if hashing.before(record) != self.head:
-            raise VerificationError("prev_chain is not the chain hash of the record before it")
-        leaf = digest_of(record.get("leaf_hash"), "leaf hash")
-        if leaf not in self._leaves(record):
-            raise VerificationError("leaf hash mismatch: the event is not the one that was hashed")
-        chain = digest_of(record.get("chain_hash"), "chain hash")
-        if chain != hashing.chain(self.head, leaf):
-            raise VerificationError("chain hash mismatch")
-        self.head = chain
-        self.tree.push(leaf)
-
-    def _leaves(self, record: dict[str, Any]) -> list[bytes]:
-        """Possible leaf hashes: of the hashed text or, without it, of the event as each writer serialises it."""
-        event, event_json = record.get("event"), record.get("event_json")
-        if not isinstance(event, dict):
-            raise VerificationError("the record has no event")
-        try:
-            if event_json is None:
-                self.missing = True
-                return [hashing.leaf(text.compact(event, ascii_only=only)) for only in (True, False)]
-            if not isinstance(event_json, str):
-                raise VerificationError("event_json is not a string")
-            data = event_json.encode("utf-8")
-            if not text.same(text.parse(data), event):
-                raise VerificationError("event is not what event_json says")
-        except JSONDecodeError as error:
-            raise VerificationError(f"event_json: {error}") from None
-        except RecursionError:
-            raise VerificationError("the event is nested too deep") from None
-        except UnicodeEncodeError:
-            raise VerificationError("the event holds half a character (a lone surrogate)") from None
-        return [hashing.leaf(data)]
-
-
-class _Stored:
-    """Stored summary of the whole log. Missing values are None."""
-
-    def __init__(self, summary: Mapping[str, Any] | None) -> None:
-        self.given = summary is not None
-        given: Mapping[str, Any] = {} if summary is None else summary
-        if not isinstance(given, Mapping):
-            raise VerificationError("the stored summary is not a mapping")
-        algorithm = given.get("hash_algorithm", hashing.HASH_ALGORITHM_ALPHA)
-        if algorithm != hashing.HASH_ALGORITHM_ALPHA:
-            raise VerificationError(f"the stored hash algorithm is {algorithm!r:.40}")
-        count, head, root = (given.get(key) for key in ("event_count", "chain_head", "merkle_root"))
-        if count is not None and type(count) is not int:
-            raise VerificationError("the stored event count is not a number")
-        self.event_count: int | None = count
-        self.chain_head = None if head is None else digest_of(head, "the stored chain head")
-        self.merkle_root = None if root is None else digest_of(root, "the stored Merkle root")
-
-    def compare(self, checked: _Checked) -> None:
-        if self.given and checked.missing:
-            raise VerificationError("records without event_json, but a stored summary: they cannot be compared")
-        if self.chain_head is not None and self.chain_head != checked.head:
-            raise VerificationError("the stored chain head is not the one of the log")
-        if self.merkle_root is not None and self.merkle_root != checked.tree.root():
-            raise VerificationError("the stored Merkle root is not the one of the log")
+def _summary_values(summary: Mapping[str, Any]) -> tuple[int | None, str | None, str | None]:
+    """The number of events, the chain head and the Merkle root of a summary; None where it does not say."""
+    if not isinstance(summary, Mapping):
+        raise VerificationError("the stored summary is not a mapping")
+    algorithm = summary.get("hash_algorithm", HASH_ALGORITHM_ALPHA)
+    if algorithm != HASH_ALGORITHM_ALPHA:
+        raise VerificationError(f"the stored hash algorithm is {algorithm!r:.40}")
+    count, head, root = (summary.get(key) for key in ("event_count", "chain_head", "merkle_root"))
+    if count is not None and type(count) is not int:
+        raise VerificationError("the stored event count is not a number")
+    return (
+        count,
+        native._digest_text(head, "the stored chain head"),
+        native._digest_text(root, "the stored Merkle root"),
+    )

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
-from . import events, hashing, text
+from .. import _nono_py as native
+from . import events, text
 
 
 class AlphaRecorder:
@@ -16,7 +17,7 @@ class AlphaRecorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sequence = 0
-        self._head: bytes | None = None
+        self._head: str | None = None
 
     @property
     def sequence(self) -> int:
@@ -26,8 +27,7 @@ class AlphaRecorder:
     @property
     def chain_head(self) -> str | None:
         """The chain hash of the last record; None before the first."""
-        head = self._head
-        return None if head is None else head.hex()
+        return self._head
 
     def record(self, event: Mapping[str, Any] | events._Payload) -> dict[str, Any]:
         """The record of an event, which is a dict (see the builders) or a model; the next one follows it.
@@ -50,25 +50,24 @@ class AlphaRecorder:
             self._advance(head)
             return record
 
-    def _next(self, event: Mapping[str, Any] | events._Payload) -> tuple[dict[str, Any], bytes, bytes]:
+    def _next(self, event: Mapping[str, Any] | events._Payload) -> tuple[dict[str, Any], str, bytes]:
         wire = events.event_wire(event)
-        event_json = text.compact(wire, ascii_only=True)
-        leaf = hashing.leaf(event_json)
-        head = hashing.chain(self._head, leaf)
+        event_json = text.compact(wire)
+        leaf, head = native._audit_link(event_json, self._head)
         record = {
             "sequence": self._sequence,
-            "prev_chain": self.chain_head,
-            "leaf_hash": leaf.hex(),
-            "chain_hash": head.hex(),
+            "prev_chain": self._head,
+            "leaf_hash": leaf,
+            "chain_hash": head,
             "event_json": event_json.decode("ascii"),
             "event": wire,
         }
-        line = text.compact(record, ascii_only=True) + b"\n"
+        line = text.compact(record) + b"\n"
         if len(line) > text.MAX_BYTES:
             raise ValueError(f"the event is too long: its line would have {len(line)} bytes")
         return record, head, line
 
-    def _advance(self, head: bytes) -> None:
+    def _advance(self, head: str) -> None:
         self._head = head
         self._sequence += 1
 

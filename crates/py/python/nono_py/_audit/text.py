@@ -6,10 +6,12 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
+
+from .._nono_py import VerificationError
 
 # Maximum size of a line and of a session's record, so that parsing stays bounded.
 MAX_BYTES = 16 << 20
@@ -21,10 +23,9 @@ class Ambiguous(JSONDecodeError):
     """Valid JSON that two programs could read differently."""
 
 
-def compact(value: object, *, ascii_only: bool = False) -> bytes:
-    """JSON without blanks, keys in the order they have."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False)
-    return text.encode("utf-8")
+def compact(value: object) -> bytes:
+    """JSON in ASCII, without blanks, keys in the order they have."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def parse(data: bytes) -> Any:
@@ -47,14 +48,6 @@ def parse_object(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise JSONDecodeError("not an object", "", 0)
     return value
-
-
-def same(one: object, other: object) -> bool:
-    """Whether two parsed values are one in JSON: to Python, ``True``, ``1`` and ``1.0`` are equal."""
-    try:
-        return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    except RecursionError:
-        return False
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,3 +107,18 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
     with open_regular(path) as file:
         for _, line in lines(file):
             yield parse_object(line)
+
+
+def check_lines(path: Path, check: Callable[[bytes], object]) -> None:
+    """Check each line of a file. VerificationError with its number, or for what is no file with lines."""
+    try:
+        with open_regular(path) as file:
+            for number, line in lines(file):
+                try:
+                    check(line)
+                except VerificationError as error:
+                    raise VerificationError(f"{path}: line {number}: {error}") from None
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (JSONDecodeError, OSError) as error:
+        raise VerificationError(f"{path}: {error}") from None

@@ -16,7 +16,7 @@ use super::filter::{FilterSpec, Mediated, SocketRule};
 use super::memory::{self, MemoryHold};
 use super::mounts::{copies, mounts, refuse_hidden, refuse_masks};
 use super::support::{Namespaces, Support};
-use crate::refusal::Refusal;
+use crate::refusal::{NoProcessLimit, Refusal};
 use crate::strategy::ExecStrategy;
 
 /// Directories and files that the caller made for this session, outside every grant.
@@ -235,10 +235,10 @@ pub fn compile(
         refuse_hidden(policy)?;
         mounts(&mut blueprint, policy, session);
     } else {
-        refuse_masks(policy, &no_namespaces(support))?;
+        refuse_masks(policy, no_namespaces(support))?;
         let mediated = strategy == ExecStrategy::Supervised && support.notify.is_ok();
         if !policy.unix_sockets.is_empty() && !mediated {
-            return Err(Refusal::CannotOpenSocket { reason: no_namespaces(support) });
+            return Err(Refusal::CannotOpenSocket { reason: no_namespaces(support).to_owned() });
         }
     }
     Ok(blueprint)
@@ -266,11 +266,9 @@ fn proxy(policy: &ResolvedPolicy, layers: Layers) -> Option<ProxyPlace> {
         .then(|| if layers.net { ProxyPlace::Own { port: PROXY_PORT } } else { ProxyPlace::Host(None) })
 }
 
-fn no_namespaces(support: &Support) -> String {
-    match &support.namespaces {
-        Namespaces::Available { .. } => "namespaces are available".to_owned(),
-        Namespaces::Missing { reason } => reason.clone(),
-    }
+/// Reason why there are no namespaces; empty where there are.
+fn no_namespaces(support: &Support) -> &str {
+    support.namespaces.missing().unwrap_or_default()
 }
 
 fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Refusal> {
@@ -296,11 +294,12 @@ fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Re
 
 fn check_limits(policy: &ResolvedPolicy, support: &Support, layers: Layers) -> Result<(), Refusal> {
     if policy.limits.processes.is_some() && !layers.user {
-        let reason = match &support.namespaces {
-            Namespaces::Missing { reason } => reason.clone(),
-            Namespaces::Available { .. } => "the kernel does not count root's processes".to_owned(),
+        let why = match &support.namespaces {
+            Namespaces::Nested => NoProcessLimit::Nested,
+            Namespaces::Missing { reason } => NoProcessLimit::NoNamespaces { reason: reason.clone() },
+            Namespaces::Available { .. } => NoProcessLimit::Root,
         };
-        return Err(Refusal::CannotLimitProcesses { reason });
+        return Err(Refusal::CannotLimitProcesses { why });
     }
     Ok(())
 }

@@ -101,6 +101,35 @@ fn a_deny_without_a_mount_namespace_is_refused() {
 }
 
 #[test]
+fn a_limit_on_processes_without_a_user_namespace_is_refused_with_reason_and_hint() {
+    let tree = MountTree::new();
+    let mut policy = tree.policy(false, NetworkPolicy::Blocked);
+    policy.limits.processes = Some(50);
+    for (namespaces, why, hint) in [
+        (
+            Namespaces::Nested,
+            "that needs a user namespace, and the outer nono sandbox allows none",
+            "leave --max-procs out, or give it to the outer nono",
+        ),
+        (
+            Namespaces::Missing { reason: "there are none".to_owned() },
+            "that needs a user namespace, and there are none",
+            "leave --max-procs out",
+        ),
+        (
+            Namespaces::Available { user: false },
+            "the kernel does not count root's processes",
+            "run as an ordinary user",
+        ),
+    ] {
+        let support = Support { namespaces, ..support(7, true) };
+        let refused = compile(&policy, &support, ExecStrategy::Supervised, &session()).unwrap_err();
+        assert_eq!(refused.to_string(), format!("cannot limit the number of processes: {why}"));
+        assert_eq!(refused.hint().as_deref(), Some(hint));
+    }
+}
+
+#[test]
 fn an_old_kernel_is_refused_by_what_the_policy_needs() {
     let tree = MountTree::new();
     let blocked = tree.policy(false, NetworkPolicy::Blocked);

@@ -18,6 +18,19 @@ pub enum Namespaces {
     Missing {
         reason: String,
     },
+    /// Missing because this process is inside a nono sandbox.
+    Nested,
+}
+
+impl Namespaces {
+    /// Reason why there are none; `None` where they are available.
+    pub fn missing(&self) -> Option<&str> {
+        match self {
+            Namespaces::Available { .. } => None,
+            Namespaces::Missing { reason } => Some(reason),
+            Namespaces::Nested => Some("the outer nono sandbox allows none"),
+        }
+    }
 }
 
 /// Features of seccomp notification.
@@ -81,9 +94,9 @@ impl fmt::Display for Support {
         if self.notify.is_ok() {
             f.write_str(", supervised calls")?;
         }
-        match &self.namespaces {
-            Namespaces::Available { .. } => f.write_str("; namespaces: available"),
-            Namespaces::Missing { reason } => write!(f, "; namespaces: none ({reason})"),
+        match self.namespaces.missing() {
+            None => f.write_str("; namespaces: available"),
+            Some(reason) => write!(f, "; namespaces: none ({reason})"),
         }
     }
 }
@@ -142,9 +155,9 @@ fn try_namespaces() -> Namespaces {
     match plan::try_namespaces(user) {
         Ok(()) => Namespaces::Available { user },
         // ENOSPC means a limit on namespaces, which may be zero.
-        Err(error) if error.errno == libc::ENOSPC => Namespaces::Missing {
-            reason: "user namespaces are switched off here (their limit is reached)".to_owned(),
-        },
+        Err(error) if error.errno == libc::ENOSPC => {
+            Namespaces::Missing { reason: "this machine allows no more user namespaces".to_owned() }
+        }
         Err(error) => Namespaces::Missing { reason: format!("user namespaces do not work here: {error}") },
     }
 }

@@ -141,7 +141,7 @@ fn a_tree_of_100_000_levels_does_not_overflow_the_stack() {
     let dir = File::open(place.root().join("one")).unwrap();
     let mut here = rules.root(File::open(place.root()).unwrap().as_fd());
     for _ in 0..100_000 {
-        here = here.enter(&rules, b"one", dir.as_fd(), Has { gitignore: true, git: false }, false);
+        here = here.enter(&rules, b"one", dir.as_fd(), RuleFiles { gitignore: true, git: false }, false);
     }
     assert_eq!(here.judge(b"one/a.o", b"a.o", false, &|_: &[u8]| false), ignored("*.o", "one/.gitignore"));
     drop(here);
@@ -164,7 +164,7 @@ fn many_repositories_need_few_descriptors() {
     for number in 0..200 {
         let path = format!("r{number}");
         let here =
-            root.enter(&rules, path.as_bytes(), dir.as_fd(), Has { gitignore: true, git: true }, false);
+            root.enter(&rules, path.as_bytes(), dir.as_fd(), RuleFiles { gitignore: true, git: true }, false);
         assert_eq!(
             here.judge(format!("{path}/a.o").as_bytes(), b"a.o", false, &|_: &[u8]| false),
             ExclusionVerdict::TakeAnyway

@@ -216,7 +216,9 @@ fn a_few_changed_bytes_cost_a_few_chunks() {
     assert_eq!(freed.problems, []);
     assert!(!world.store.contains(first.into()).unwrap());
     assert_eq!(world.again().read(second.into()).unwrap(), bytes);
-    assert!(world.store.purge_with(|_| Ok::<_, StoreError>(|key| key == ObjectKey::from(second))).is_ok());
+    assert!(
+        world.store.gc_compact_with(|_| Ok::<_, StoreError>(|key| key == ObjectKey::from(second))).is_ok()
+    );
     assert_eq!(world.again().read(second.into()).unwrap(), bytes);
     world.store.gc(&|_| false).unwrap();
     let left = world.store.usage().unwrap();

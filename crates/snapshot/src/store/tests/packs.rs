@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 
-use super::super::index::{About, ObjectIndex, ObjectLocation, encode};
-use super::super::record::{Codec, HEAD, Head};
+use super::super::index::{ObjectIndex, ObjectLocation, PackProperties, encode};
+use super::super::pack_record::{Codec, HEAD, Head};
 use super::*;
 
 #[test]
@@ -321,7 +321,7 @@ proptest! {
             key: *key, codec: Codec::Zstd, raw: 7, stored: 5, offset: place as u64 * 100,
         };
         let mut entries: Vec<ObjectLocation> = keys.iter().enumerate().map(entry).collect();
-        let about = About { pack_len: 12345, boot: [7; 16], settled: true };
+        let about = PackProperties { pack_len: 12345, boot: [7; 16], settled: true };
         let bytes = encode(&mut entries.clone(), &about);
         let index = ObjectIndex::decode(bytes.clone()).unwrap();
         prop_assert_eq!(index.about(), &about);

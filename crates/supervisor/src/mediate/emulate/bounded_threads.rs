@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_and_no_more_until_one_is_done() {
+    fn no_more_than_at_once_threads_run() {
         let crew = BoundedThreads::default();
         let (done, wait) = channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));

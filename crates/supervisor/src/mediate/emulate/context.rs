@@ -25,7 +25,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use super::renames::Copy;
 use super::unix_sockets::GrantedSocket;
 use crate::approval::Asker;
-use crate::mediate::{process, resolve};
+use crate::mediate::{pin_path, process};
 use crate::report::{DeniedAttempt, RefusalReason};
 
 /// Result returned to the waiting thread.
@@ -246,12 +246,12 @@ impl TrappedCall<'_> {
 
 /// Current path of the object behind one of the supervisor's descriptors.
 pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
-    resolve::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
+    pin_path::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
 }
 
 /// Path that leads to exactly this object.
 pub(in crate::mediate) fn through(fd: &OwnedFd) -> PathBuf {
-    resolve::own_link(fd.as_fd())
+    pin_path::own_link(fd.as_fd())
 }
 
 /// Errno of an error; EACCES if it has none.

@@ -20,7 +20,7 @@ use nono_policy::resolved::NetworkPolicy;
 use nono_sys::other_process;
 
 use super::context::{CallContext, CallResponse, Handled, TrappedCall, errno_of};
-use super::unix_sockets::{FileIdentity, Whose};
+use super::unix_sockets::{FileIdentity, SocketOwner};
 use crate::recorded::Reached;
 use crate::report::{DeniedAttempt, Port, RefusalReason};
 
@@ -197,14 +197,14 @@ fn connect_path(
         let asker = call.asker();
         return Ok(later(move || door.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
     }
-    let whose = scene.whose_file(call.tid(), &pinned, node).unwrap_or(Whose::Others);
+    let whose = scene.whose_file(call.tid(), &pinned, node).unwrap_or(SocketOwner::Others);
     Ok(match whose {
-        Whose::Granted | Whose::Own(_) => {
+        SocketOwner::Granted | SocketOwner::Own(_) => {
             later(move || other_process::connect(socket.as_fd(), &address_of(&pinned)))
         }
         // Left behind by a server that has ended; programs start another one on this error.
-        Whose::Unowned => Handled::from(libc::ECONNREFUSED),
-        Whose::Others => refused(DeniedAttempt::Socket { path: path.to_owned() }),
+        SocketOwner::Unowned => Handled::from(libc::ECONNREFUSED),
+        SocketOwner::Others => refused(DeniedAttempt::Socket { path: path.to_owned() }),
     })
 }
 
@@ -229,9 +229,9 @@ fn connect_abstract(scene: &Arc<CallContext>, socket: OwnedFd, address: Vec<u8>)
     if scene.own_network {
         return Ok(later(move || other_process::connect(socket.as_fd(), &address)));
     }
-    let whose = scene.whose_name(&address[FAMILY..]).unwrap_or(Whose::Others);
-    let Whose::Own(server) = whose else {
-        let errno = if whose == Whose::Unowned { Some(libc::ECONNREFUSED) } else { None };
+    let whose = scene.whose_name(&address[FAMILY..]).unwrap_or(SocketOwner::Others);
+    let SocketOwner::Own(server) = whose else {
+        let errno = if whose == SocketOwner::Unowned { Some(libc::ECONNREFUSED) } else { None };
         let name = String::from_utf8_lossy(&address[FAMILY + 1..]).into_owned();
         let attempt = DeniedAttempt::Socket { path: PathBuf::from(format!("@{name}")) };
         return errno.map_or_else(|| Ok(refused(attempt)), Err);
@@ -239,7 +239,7 @@ fn connect_abstract(scene: &Arc<CallContext>, socket: OwnedFd, address: Vec<u8>)
     let scene = Arc::clone(scene);
     Ok(later(move || {
         other_process::connect(socket.as_fd(), &address)?;
-        if scene.whose_name(&address[FAMILY..]).ok() == Some(Whose::Own(server)) {
+        if scene.whose_name(&address[FAMILY..]).ok() == Some(SocketOwner::Own(server)) {
             return Ok(());
         }
         other_process::hang_up(socket.as_fd());

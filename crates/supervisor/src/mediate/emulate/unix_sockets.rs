@@ -64,7 +64,7 @@ impl GrantedSocket {
 
 /// Owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum SocketOwner {
     Granted,
     /// The sandbox's own; the inode distinguishes it from others of the same name.
     Own(u32),
@@ -79,13 +79,13 @@ impl CallContext {
         tid: u32,
         pinned: &OwnedFd,
         node: FileIdentity,
-    ) -> std::io::Result<Whose> {
+    ) -> std::io::Result<SocketOwner> {
         if self.granted.iter().any(|granted| granted.is(node)) {
-            return Ok(Whose::Granted);
+            return Ok(SocketOwner::Granted);
         }
         let identity = other_process::identity(pinned.as_fd())?;
         let Some(device) = other_process::device_of_mount(tid, identity.mount)? else {
-            return Ok(Whose::Others);
+            return Ok(SocketOwner::Others);
         };
         let file = BoundFile::new(device, identity.inode);
         self.whose(|socket| socket.file == Some(file))
@@ -93,11 +93,11 @@ impl CallContext {
 
     /// Owner of an abstract name (`name` with its leading NUL). Names belong to a network namespace: where the command
     /// has its own, all are its own.
-    pub(super) fn whose_name(&self, name: &[u8]) -> std::io::Result<Whose> {
+    pub(super) fn whose_name(&self, name: &[u8]) -> std::io::Result<SocketOwner> {
         self.whose(|socket| socket.name == name)
     }
 
-    fn whose(&self, is_it: impl Fn(&Listening) -> bool) -> std::io::Result<Whose> {
+    fn whose(&self, is_it: impl Fn(&Listening) -> bool) -> std::io::Result<SocketOwner> {
         let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let found: Vec<Listening> =
             socket_diag::listening(lists.command.as_fd())?.into_iter().filter(&is_it).collect();
@@ -111,10 +111,10 @@ impl CallContext {
             found.iter().all(|socket| other_process::holds_socket(&processes, socket.socket))
         };
         Ok(match found.as_slice() {
-            [] if with_us => Whose::Others,
-            [] => Whose::Unowned,
-            [first, ..] if !with_us && (self.own_network || held(&found)) => Whose::Own(first.socket),
-            _ => Whose::Others,
+            [] if with_us => SocketOwner::Others,
+            [] => SocketOwner::Unowned,
+            [first, ..] if !with_us && (self.own_network || held(&found)) => SocketOwner::Own(first.socket),
+            _ => SocketOwner::Others,
         })
     }
 }

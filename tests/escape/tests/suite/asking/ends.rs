@@ -131,7 +131,7 @@ fn a_listener_of_its_own_is_refused_and_told() {
     let world = new_world();
     let outcome = Asked::start(&world, "own-listener").finish();
     assert!(outcome.verdict() == Verdict::Blocked && outcome.errno() == "EBUSY", "{outcome}");
-    assert!(outcome.output.contains("a listener for system calls of its own"), "{outcome}");
+    assert!(outcome.output.contains("install a seccomp listener"), "{outcome}");
 }
 
 /// nono inside nono, with `--ask` on both sides: a clear message, and no way around the outer one.

@@ -21,7 +21,7 @@ fn resident(pid: u32) -> u64 {
 /// Opens of other processes keep at least half of their speed. Other tests run beside this one and take their share, so
 /// one good measurement of several is enough: a flood that starves others does so each time.
 #[test]
-fn a_flood_of_refusals_slows_nobody_else() {
+fn a_flood_of_refusals_slows_no_other_process() {
     if controls_only() {
         return;
     }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nono_testkit::user::ESCAPES;
 use tempfile::TempDir;
 
 use super::binaries;
@@ -32,9 +33,7 @@ pub(crate) struct World {
     pub(crate) user: Option<u32>,
 }
 
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
-}
+pub(crate) use nono_testkit::is_root;
 
 /// Users of the worlds that exist now.
 fn users() -> MutexGuard<'static, BTreeSet<u32>> {
@@ -45,7 +44,7 @@ fn users() -> MutexGuard<'static, BTreeSet<u32>> {
 /// Takes a user. Every world has its own, so that an attack on "all my processes" meets only its own victims. Suites
 /// that run at the same time take theirs from different blocks.
 fn take_user() -> u32 {
-    let first = 60123 + std::process::id() % 64 * 64;
+    let first = ESCAPES.start + std::process::id() % 64 * 64;
     let mut users = users();
     let free = (first..first + 64).find(|user| !users.contains(user)).expect("a free user");
     users.insert(free);

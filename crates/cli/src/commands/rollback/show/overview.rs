@@ -14,7 +14,7 @@ use crate::commands::diff_output::DiffFailure;
 use crate::commands::rollback_notices::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, count, grouped};
 
 /// Maximum number of lines of a list without `--full`.
 const SOME: usize = 200;
@@ -188,8 +188,8 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Dif
 /// Lists what the snapshot does not cover, with the reasons.
 pub(super) fn coverage(manifest: &Manifest, full: bool, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let coverage = &manifest.coverage;
-    let (files, size) = (grouped(coverage.files), bytes(coverage.bytes));
-    writeln!(out, "snapshot {}: {files} files, {size}", escape(&manifest.id.to_string()))?;
+    let files = count(coverage.files, "file", "files").unwrap_or_else(|| "no files".to_owned());
+    writeln!(out, "snapshot {}: {files}, {}", escape(&manifest.id.to_string()), bytes(coverage.bytes))?;
     for note in &coverage.notes {
         writeln!(out, "{}", escape(&note.to_string()))?;
     }

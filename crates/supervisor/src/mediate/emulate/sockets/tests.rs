@@ -261,8 +261,8 @@ fn a_filtered_network_is_one_address_with_one_port() {
     scene.set_proxy(Some(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port ^ 1)));
     assert_eq!(dial4(&v4([127, 0, 0, 1], port)), CallOutcome::Value(0));
     assert_eq!(dial6(&v6("::ffff:127.0.0.1", port)), CallOutcome::Value(0));
-    let nobody = CallOutcome::Errno(libc::ECONNREFUSED);
-    assert_eq!(dial4(&v4([127, 9, 9, 9], other)), nobody, "a granted port, but nothing listens");
+    let refused = CallOutcome::Errno(libc::ECONNREFUSED);
+    assert_eq!(dial4(&v4([127, 9, 9, 9], other)), refused, "a granted port, but nothing listens");
     for (refused, to) in [
         (dial4(&v4([127, 0, 0, 2], port)), port),
         (dial4(&v4([127, 0, 0, 1], port ^ 1)), port ^ 1),
