@@ -166,7 +166,7 @@ impl Bench<'_> {
         let sizes: &[(usize, &str)] = if self.options.quick {
             &[(1, "-"), (100, "12 ms")]
         } else {
-            &[(1, "-"), (1_000, "12 ms"), (50_000, "120 ms")]
+            &[(1, "-"), (1_000, "12 ms"), (80_000, "150 ms"), (1_000_000, "-")]
         };
         let rounds = self.options.short_rounds() * 3;
         let idle = (0..rounds).map(|_| self.idle()).collect();

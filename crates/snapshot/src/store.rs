@@ -47,7 +47,7 @@ mod writer;
 pub use accounts::Balance;
 pub use error::{Damage, StoreError, StoreProblem};
 pub use gc::Collected;
-pub use handle::Store;
+pub use handle::{Store, UpkeepPause};
 pub use key::{ObjectKey, ObjectKind};
 pub(crate) use large_source::LargeSource;
 pub use names::LARGE;

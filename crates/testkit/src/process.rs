@@ -54,6 +54,28 @@ impl Outcome {
     }
 }
 
+/// The point in a restore at which it puts the tenth file in its place.
+pub const MIDDLE: &str = "renameat2:when=10";
+
+/// A command of nono's that is killed in the middle of a restore. `strace` is the command `strace` of the user who calls.
+pub fn killed(strace: Command, args: &[&str]) -> Command {
+    disturbed(strace, MIDDLE, "signal=SIGKILL", args)
+}
+
+/// A command of nono's that takes a second longer at `point`, a system call in the words of strace's `inject`; each thread
+/// counts for itself. The process is nono's. `strace` is the command `strace` of the user who calls, which may choose paths.
+pub fn delayed(mut strace: Command, point: &str, args: &[&str]) -> Command {
+    strace.arg("-D");
+    disturbed(strace, point, "delay_enter=1000000", args)
+}
+
+fn disturbed(mut strace: Command, point: &str, how: &str, args: &[&str]) -> Command {
+    let (call, when) = point.split_once(':').expect("a call, and when");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e"]);
+    strace.arg(format!("inject={call}:{how}:{when}")).args(["--", "nono"]).args(args);
+    strace
+}
+
 /// Run to the end.
 pub fn finish(command: &mut Command) -> Outcome {
     Running::start(command).end()

@@ -11,6 +11,7 @@ use nono_history::{
     Begin, Edit, History, HistoryError, Labels, OwnerRules, SnapshotChoice, file_content, refuse_parts,
 };
 use nono_snapshot::SnapshotId;
+use nono_snapshot::store::UpkeepPause;
 
 pub use nono_history::{Conflicts, Done, Merge, Plan};
 
@@ -64,7 +65,7 @@ impl RollbackSession {
     /// Plan a restore. Nothing is changed, except that an interrupted restore is completed first.
     pub fn plan(&mut self, choice: &RestoreChoice) -> Result<Plan, RollbackError> {
         choice.refuse_parts()?;
-        self.ready(&choice.snapshot)?;
+        let _paused = self.ready(&choice.snapshot)?;
         let (wanted, rule) = (self.wanted(choice)?, self.rule(choice)?);
         let mut plan = self.history().plan::<()>(&wanted, &rule)?;
         plan.still_executes = self.still_executing(&choice.snapshot, &plan.kept)?;
@@ -75,7 +76,7 @@ impl RollbackSession {
     /// Restore. Refused while a session is live on one of these roots.
     pub fn restore(&mut self, choice: &RestoreChoice) -> Result<Done, RollbackError> {
         choice.refuse_parts()?;
-        self.ready(&choice.snapshot)?;
+        let _paused = self.ready(&choice.snapshot)?;
         let done = self.recorded(self.chosen(choice), |session| session.put_back(choice))?;
         let whole = choice.paths.is_empty() && choice.except.is_empty() && choice.hunks.is_empty();
         let gone = whole && choice.snapshot == SnapshotId::Number(0);
@@ -172,14 +173,14 @@ impl RollbackSession {
         }
     }
 
-    /// Before any restore: no session is live on these roots, and no restore is incomplete.
-    pub(super) fn ready(&mut self, target: &SnapshotId) -> Result<(), RollbackError> {
+    /// Before any restore: no session is live on these roots, no restore is incomplete, and upkeep stays away.
+    pub(super) fn ready(&mut self, target: &SnapshotId) -> Result<UpkeepPause, RollbackError> {
         self.refuse_live()?;
-        self.manager.make_room_to_restore()?;
+        let paused = self.manager.make_room_to_restore()?;
         self.recovered = self.recover()?;
         let known = self.record()?.find(target).is_some();
         let missing = || RollbackError::NoSnapshot { id: self.entry.id.clone(), snapshot: target.clone() };
-        if known { Ok(()) } else { Err(missing()) }
+        if known { Ok(paused) } else { Err(missing()) }
     }
 
     pub(super) fn refuse_live(&self) -> Result<(), RollbackError> {

@@ -14,13 +14,13 @@ use crate::audit::RestoreSubject;
 impl RollbackSession {
     /// Plan the undo of a restore. `undo`: id of the restore; None for the last one that was not undone.
     pub fn plan_undo(&mut self, undo: Option<&str>) -> Result<Plan, RollbackError> {
-        self.ready(&SnapshotId::Number(0))?;
+        let _paused = self.ready(&SnapshotId::Number(0))?;
         let plan = self.history().plan_undo::<()>(undo);
         plan.map_err(|error| self.said(error))
     }
 
     pub fn undo(&mut self, undo: Option<&str>) -> Result<Done, RollbackError> {
-        self.ready(&SnapshotId::Number(0))?;
+        let _paused = self.ready(&SnapshotId::Number(0))?;
         let restore = self.history().to_undo::<()>(undo).map_err(|error| self.said(error))?;
         let target = restore.steps.last().map_or(SnapshotId::Number(0), |step| step.safety.clone());
         let subject = RestoreSubject { snapshot: target.to_string(), ..self.subject(Some(&restore)) };

@@ -30,6 +30,7 @@ impl CheckpointManager {
     /// Plan of undoing the last restore; nothing is touched.
     pub fn plan_undo(&mut self, dir: &Path) -> Result<ProjectPlan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
+        let _paused = open.manager.make_room_to_restore()?;
         let last = open.last_restore()?;
         let restore = open.restores().plan_undo::<Details>(Some(&last.id))?;
         let project = open.workdir().to_owned();
@@ -39,6 +40,7 @@ impl CheckpointManager {
     /// Undoes the last restore of the project. Later changes are kept.
     pub fn undo(&mut self, dir: &Path) -> Result<ProjectOutcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
+        let _paused = open.manager.make_room_to_restore()?;
         let last = open.last_restore()?;
         let Some(before) = last.details.clone() else { return Err(open.nothing_to_undo()) };
         let checkpoint = before.checkpoint.clone();

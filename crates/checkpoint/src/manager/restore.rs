@@ -47,6 +47,7 @@ impl CheckpointManager {
         choice: &CheckpointChoice,
     ) -> Result<ProjectOutcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
+        let _paused = open.manager.make_room_to_restore()?;
         let line = self.find_in(&open, target)?;
         let (wanted, rule) = (open.wanted(&line, choice)?, open.rule(&line, choice)?);
         let prepared = open.restores().prepare(&wanted, &rule)?;

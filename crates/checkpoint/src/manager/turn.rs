@@ -125,6 +125,7 @@ impl CheckpointManager {
         choice: &CheckpointChoice,
     ) -> Result<ProjectPlan, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
+        let _paused = open.manager.make_room_to_restore()?;
         let line = open.before_turn(turn)?;
         let parts = open.parts(turn, choice)?;
         let list = parts.list.iter().map(|(wanted, rule)| (wanted, rule));
@@ -143,6 +144,7 @@ impl CheckpointManager {
         choice: &CheckpointChoice,
     ) -> Result<ProjectOutcome, CheckpointError> {
         let mut open = self.open(dir, Bounds::None)?;
+        let _paused = open.manager.make_room_to_restore()?;
         let line = open.before_turn(turn)?;
         let parts = open.parts(turn, choice)?;
         let mut prepared = Vec::new();

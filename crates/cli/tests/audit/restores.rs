@@ -1,13 +1,11 @@
 //! Restores are on record: in the log of the run while it runs, in a log of their own later.
 
 use std::fs;
-use std::path::PathBuf;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::kit::{Kit, Said};
-use nono_testkit::look::eventually;
+use nono_testkit::process::killed;
 use nono_testkit::screen::Screen;
 
 /// A session that changed two files; its id.
@@ -104,20 +102,16 @@ fn a_log_that_cannot_be_written_stops_no_undo() {
     assert_eq!(text(&kit, "one"), "before\n");
 }
 
-const FILES: usize = 6000;
+const FILES: usize = 40;
 
-/// A session whose restore takes a while, cut off in the middle of it; its id and its restore's.
-fn cut_off() -> (Kit, String, String) {
+/// A session whose restore was killed in its middle; its id and its restore's.
+fn killed_restore() -> (Kit, String, String) {
     let kit = Kit::new();
     kit.sh(&format!("mkdir many; cd many; seq {FILES} | split -l 1 -a 4 - f")).ok();
     let session = kit.session(&["--rollback"], "rm -r many");
     let before = kit.ids();
-    let mut child = kit.command(&["undo", "--yes"]).spawn().unwrap();
-    let journal: PathBuf = kit.world.path(&format!("state/rollbacks/{session}/restore.journal"));
-    eventually(|| "a journal".to_owned(), || journal.exists().then_some(()));
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    child.wait().unwrap();
-    assert!(journal.exists(), "it was too fast to be cut off");
+    killed(kit.world.command("strace"), &["undo", "--yes"]).status().unwrap();
+    assert!(kit.world.path(&format!("state/rollbacks/{session}/restore.journal")).exists());
     let killed = kit.new_id(&before);
     (kit, session, killed)
 }
@@ -128,7 +122,7 @@ fn count(kit: &Kit) -> usize {
 
 #[test]
 fn what_completes_a_restore_has_a_log_and_what_was_killed_a_beginning() {
-    let (kit, session, killed) = cut_off();
+    let (kit, session, killed) = killed_restore();
     assert_eq!(kit.events(&killed).len(), 1);
     let found = kit.good();
     let killed =
@@ -147,15 +141,9 @@ fn what_completes_a_restore_of_a_project_has_a_log_and_says_everything() {
     kit.sh(&format!("git init -q; mkdir many; cd many; seq {FILES} | split -l 1 -a 4 - f")).ok();
     kit.nono(&["checkpoints", "create"]).ok();
     kit.sh("rm -r many").ok();
-    let mut child = kit.command(&["checkpoints", "restore", "1", "--yes"]).spawn().unwrap();
-    let journal = || {
-        let projects = fs::read_dir(kit.world.path("state/projects")).unwrap();
-        projects.map(|one| one.unwrap().path().join("restore.journal")).find(|journal| journal.exists())
-    };
-    eventually(|| "a journal".to_owned(), journal);
-    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    child.wait().unwrap();
-    assert!(journal().is_some(), "it was too fast to be cut off");
+    killed(kit.world.command("strace"), &["checkpoints", "restore", "1", "--yes"]).status().unwrap();
+    let mut projects = fs::read_dir(kit.world.path("state/projects")).unwrap();
+    assert!(projects.any(|one| one.unwrap().path().join("restore.journal").exists()));
     let before = kit.ids();
     let said = kit.nono(&["checkpoints", "list"]).ok();
     let id = kit.new_id(&before);
@@ -163,7 +151,7 @@ fn what_completes_a_restore_of_a_project_has_a_log_and_says_everything() {
     assert_eq!(events.len(), 1);
     assert_eq!((&events[0]["session_id"], &events[0]["failed"]), (&"checkpoints".into(), &0.into()));
     assert!(said.err.contains("completed an interrupted restore of"), "{said:?}");
-    assert!(said.err.contains("brought back 6,00"), "{said:?}");
+    assert!(said.err.contains("brought back 4"), "{said:?}");
     assert!(said.err.contains("undo this with: nono checkpoints undo"), "{said:?}");
     assert_eq!(count(&kit), FILES);
     kit.good();
@@ -171,7 +159,7 @@ fn what_completes_a_restore_of_a_project_has_a_log_and_says_everything() {
 
 #[test]
 fn a_run_that_completes_a_restore_records_it() {
-    let (kit, session, _) = cut_off();
+    let (kit, session, _) = killed_restore();
     let id = kit.session(&["--rollback"], "ls many | wc -l > count");
     assert_eq!(text(&kit, "count"), format!("{FILES}\n"));
     let restores = kit.events_of(&id, "restore");

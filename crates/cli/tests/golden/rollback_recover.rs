@@ -1,16 +1,15 @@
 //! Restores that are cut off, by a kill or by Ctrl-C: completed by the next command, or by `recover`.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-use rustix::process::Signal;
+use std::process::Command;
 
 use super::sessions::Sessions;
-use nono_testkit::process::Running;
+use nono_testkit::look::eventually;
+use nono_testkit::process::{MIDDLE, Outcome, Running, delayed, finish, killed};
+use rustix::process::Signal;
 
-const FILES: usize = 6000;
+const FILES: usize = 40;
 
-/// A session that emptied a folder of many files: restoring it takes a while.
+/// A session that emptied a folder.
 fn emptied() -> Sessions {
     let sessions = Sessions::new();
     sessions.world.sh(&format!("mkdir many; cd many; seq {FILES} | split -l 1 -a 4 - f")).quiet(0);
@@ -24,29 +23,27 @@ fn count(sessions: &Sessions) -> usize {
     names.filter(|name| name.as_encoded_bytes().starts_with(b"f")).count()
 }
 
-/// Restores until a part is there, and then sends the signal.
-fn cut_off(sessions: &Sessions, signal: Signal) -> nono_testkit::process::Outcome {
-    let mut command = sessions.world.nono(&["rollback", "restore", "last", "--yes"]);
-    let running = Running::start(&mut command);
-    let journal = sessions.folder(1).join("restore.journal");
-    until(&journal);
-    running.signal(signal);
-    running.end()
+const RESTORE: [&str; 4] = ["rollback", "restore", "last", "--yes"];
+
+/// Restores a part, and is killed.
+fn restore_killed(sessions: &Sessions) {
+    finish(&mut killed(sessions.world.command("strace"), &RESTORE));
+    assert!(sessions.folder(1).join("restore.journal").exists());
 }
 
-fn until(path: &Path) {
-    let start = Instant::now();
-    while !path.exists() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{} never came", path.display());
-        std::thread::yield_now();
-    }
+/// Restores a part, and then gets the signal.
+fn signalled(sessions: &Sessions, signal: Signal, restore: &mut Command) -> Outcome {
+    let running = Running::start(restore);
+    eventually(|| "a part".to_owned(), || (count(sessions) > 0).then_some(()));
+    running.signal(signal);
+    running.end()
 }
 
 #[test]
 fn a_killed_restore_is_completed() {
     let sessions = emptied();
-    cut_off(&sessions, Signal::KILL);
-    assert!(count(&sessions) < FILES, "it was too fast to be cut off");
+    restore_killed(&sessions);
+    assert!((1..FILES).contains(&count(&sessions)), "{}", count(&sessions));
     let outcome = sessions.sh("nono rollback recover");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     assert!(outcome.err().contains("completed an interrupted restore of session"), "{outcome:?}");
@@ -65,10 +62,12 @@ fn a_killed_restore_is_completed() {
 #[test]
 fn an_interrupted_restore_says_how_to_go_on() {
     let sessions = emptied();
-    let outcome = cut_off(&sessions, Signal::INT);
+    let mut restore = delayed(sessions.world.command("strace"), MIDDLE, &RESTORE);
+    let outcome = signalled(&sessions, Signal::INT, &mut restore);
+    assert!(sessions.folder(1).join("restore.journal").exists());
     assert_eq!(outcome.code(), Some(130), "{outcome:?}");
     assert!(outcome.err().contains("interrupted; `nono rollback recover` completes it"), "{outcome:?}");
-    assert!(count(&sessions) < FILES, "it was too fast to be cut off");
+    assert!((1..FILES).contains(&count(&sessions)), "{}", count(&sessions));
     let report = sessions.json("nono rollback recover --json", 0);
     assert_eq!(report.as_array().unwrap().len(), 1, "{report}");
     assert_eq!(report[0]["session_id"], sessions.id(1));
@@ -80,7 +79,7 @@ fn an_interrupted_restore_says_how_to_go_on() {
 #[test]
 fn the_next_command_completes_it_too() {
     let sessions = emptied();
-    cut_off(&sessions, Signal::KILL);
+    restore_killed(&sessions);
     let outcome = sessions.sh("nono rollback restore last --dry-run");
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     assert!(outcome.err().contains("completed an interrupted restore of session"), "{outcome:?}");
@@ -91,12 +90,13 @@ fn the_next_command_completes_it_too() {
 #[test]
 fn nohup_is_respected() {
     let sessions = emptied();
-    let mut command = sessions.world.command("/bin/sh");
-    command.args(["-c", "trap '' HUP; exec nono rollback restore last --yes"]);
-    let running = Running::start(&mut command);
-    until(&sessions.folder(1).join("restore.journal"));
-    running.signal(Signal::HUP);
-    let outcome = running.end();
+    let command = delayed(sessions.world.command("strace"), MIDDLE, &RESTORE);
+    let mut ignoring = sessions.world.command("/bin/sh");
+    ignoring
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let outcome = signalled(&sessions, Signal::HUP, &mut ignoring);
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     assert_eq!(count(&sessions), FILES);
 }

@@ -1,7 +1,7 @@
 //! A world with a tree in `work`, runs in it, and waiting for something to be there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ pub(crate) use super::said::Said;
 use super::world::World;
 use nono_testkit::look::eventually;
 use nono_testkit::oracle::{Oracle, look, same};
+use nono_testkit::process::{delayed, killed};
 
 /// Nothing here takes that long; a test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -74,14 +75,26 @@ impl Kit {
     pub(crate) fn start(&self, flags: &[&str], script: &str) -> Child {
         let mut command = self.command(&["run", "--rollback", "--allow", "."]);
         command.args(flags).args(["--", "bash", "-c", script]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+        start(&mut command)
+    }
+
+    /// A command that is killed in the middle of a restore.
+    pub(crate) fn killed(&self, args: &[&str]) {
+        Kit::wait(&mut killed(self.world.command("strace"), args));
+    }
+
+    /// A command that takes longer at a point of `delayed`, where it uses the file `named`.
+    pub(crate) fn start_delayed(&self, point: &str, named: Option<&str>, args: &[&str]) -> Child {
+        let mut strace = self.world.command("strace");
+        if let Some(name) = named {
+            strace.args(["-P", name]);
+        }
+        start(&mut delayed(strace, point, args))
     }
 
     /// Runs a command to its end, in bounded time.
     fn wait(command: &mut Command) -> Said {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        end(child.unwrap())
+        end(start(command))
     }
 
     /// Back to the baseline, and the tree is what it was.
@@ -131,8 +144,11 @@ pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 
 /// Processes whose parent this is.
 pub(crate) fn has_children(pid: u32) -> bool {
-    let children = Path::new("/proc").join(format!("{pid}/task/{pid}/children"));
-    fs::read_to_string(children).is_ok_and(|text| !text.trim().is_empty())
+    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|text| !text.trim().is_empty())
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Its end, in bounded time.

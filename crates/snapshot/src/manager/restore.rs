@@ -187,6 +187,7 @@ impl SnapshotManager {
         selection: &Selection,
         options: &RestoreOptions,
     ) -> Result<Restored, SnapshotError> {
+        let _paused = self.make_room_to_restore()?;
         let target = self.target(&self.recorded()?, id)?;
         let restore = random_id()?;
         let Safety { sheet, deferred } = self.safety(held, &target, restore, selection)?;
@@ -305,6 +306,7 @@ impl SnapshotManager {
 
     pub(super) fn recover_held(&mut self, held: &SessionHold) -> Result<Option<Restored>, SnapshotError> {
         let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
+        let _paused = self.make_room_to_restore()?;
         let record = self.recorded()?;
         let wanted = journal.record().clone();
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));

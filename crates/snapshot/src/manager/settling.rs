@@ -1,7 +1,7 @@
 //! Settles a whole store in a separate process: syncs and compresses what short runs left.
 //!
-//! It yields to a collection or check that waits, and stops when the store is removed. One process works at a time, and
-//! at most one waits for it.
+//! It yields to a collection, check or restore, and stops when the disk is full or the store is removed. One process
+//! works at a time, and at most one waits for it.
 
 use std::time::Duration;
 
@@ -23,12 +23,13 @@ pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
         if store.is_gone() {
             return Ok(false);
         }
-        sync(store)?;
-        match store.settle(&|| store.is_gone(), &|_, _| {}) {
+        match sync(store).and_then(|()| Ok(store.settle(&|| store.is_gone(), &|_, _| {})?)) {
             Ok(settled) if !settled.cancelled => return Ok(true),
-            Ok(_) | Err(StoreError::Busy { .. }) => std::thread::sleep(PAUSE),
-            Err(_) if store.is_gone() => return Ok(false),
-            Err(error) => return Err(error.into()),
+            _ if store.is_gone() => return Ok(false),
+            // The next run starts another process.
+            _ if store.is_disk_full() => return Ok(false),
+            Ok(_) | Err(SnapshotError::Store(StoreError::Busy { .. })) => std::thread::sleep(PAUSE),
+            Err(error) => return Err(error),
         }
     }
     Ok(false)

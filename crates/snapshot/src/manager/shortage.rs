@@ -6,6 +6,7 @@
 //!   moved into the store, which takes no space (`Store::take_in`).
 //! - Files that can neither be stored nor moved stay in the tree and are named; the rest is restored.
 //! - The nodes, the manifest and the journal fit in a reserve that the store keeps since the baseline.
+//! - Settling, which writes temporary files, stays away while a restore runs.
 //!
 //! The safety snapshot names contents that are moved later. At the end those that were not moved are taken out of it,
 //! so that it names only what the store holds.
@@ -24,21 +25,28 @@ use crate::objects::StoreObjects;
 use crate::restore::Selection;
 use crate::session::SessionHold;
 use crate::state::{Objects, RootContent};
-use crate::store::{Appender, ObjectKey, RESERVE, StoreError, WriteOptions};
+use crate::store::{Appender, ObjectKey, RESERVE, StoreError, UpkeepPause, WriteOptions};
 
 /// Bytes kept for the manifest, the record, the journal and the caller's own files.
 const RECORDS: u64 = 256 << 10;
 /// Bytes for the second attempt, which stores only nodes and the smallest files: a quota may leave less than the disk.
 const LEAST: u64 = 128 << 10;
+/// Free space below which temporary files of maintenance could be what is missing.
+const ALMOST_FULL: u64 = 64 << 20;
 
 impl SnapshotManager {
-    /// Release the space reserved for a restore, if the store's filesystem is almost full. Call it before writing
-    /// anything for a restore; the restore itself does.
-    pub fn make_room_to_restore(&self) -> Result<(), SnapshotError> {
+    /// Keep upkeep away from the free space, and release the space reserved for a restore if the store's filesystem is
+    /// almost full. Call it before writing anything for a restore, and hold the pause until the restore has ended; the
+    /// restore itself does.
+    pub fn make_room_to_restore(&self) -> Result<UpkeepPause, SnapshotError> {
+        let paused = self.store.pause_upkeep()?;
+        if self.store.free_space()? < ALMOST_FULL {
+            self.store.wait_for_maintenance()?;
+        }
         if self.store.free_space()? < RESERVE {
             self.store.release_reserve()?;
         }
-        Ok(())
+        Ok(paused)
     }
 
     /// Capture the current state of a snapshot's roots under its rules. If not all of it fits, only the selection.
@@ -47,11 +55,12 @@ impl SnapshotManager {
         target: &ManifestBody,
         selection: &Selection,
     ) -> Result<Captured, SnapshotError> {
-        self.make_room_to_restore()?;
+        let _paused = self.make_room_to_restore()?;
         let mut full = match self.capture_again(target, None) {
             Err(SnapshotError::Capture(error)) if error.is_full() => error,
             other => return other,
         };
+        self.store.wait_for_maintenance()?;
         self.store.release_reserve()?;
         let only = match selection {
             Selection::All => None,

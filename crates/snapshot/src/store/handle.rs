@@ -199,7 +199,17 @@ impl Store {
             .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })
     }
 
-    /// Whether another process waits for the maintenance lock.
+    /// Keep upkeep away while a restore runs: settling stops soon, and does not start.
+    pub(crate) fn pause_upkeep(&self) -> Result<UpkeepPause, StoreError> {
+        Ok(UpkeepPause { _wanted: Lock::take(&self.root, WANTED, false, true)? })
+    }
+
+    /// Wait until maintenance that runs now has ended and removed its temporary files.
+    pub(crate) fn wait_for_maintenance(&self) -> Result<(), StoreError> {
+        self.maintain(true).map(drop)
+    }
+
+    /// Whether another process waits for the maintenance lock, or keeps upkeep away.
     pub(super) fn is_wanted(&self) -> Result<bool, StoreError> {
         if self.root.stat(WANTED)?.is_none() {
             return Ok(false);
@@ -221,6 +231,13 @@ impl Store {
         let named = std::fs::symlink_metadata(self.dir().join(FORMAT));
         named.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
+}
+
+/// No settling while this exists: it writes temporary files, and a restore counts on the free space.
+#[derive(Debug)]
+#[must_use = "settling goes on as soon as this is dropped"]
+pub struct UpkeepPause {
+    _wanted: Option<Lock>,
 }
 
 /// Exclusive right to settle, while it exists.

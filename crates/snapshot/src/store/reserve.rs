@@ -15,6 +15,8 @@ pub(super) const NAME: &str = "reserve";
 pub(crate) const RESERVE: u64 = 1 << 20;
 /// Minimum limit of a store that keeps a reserve.
 const SMALLEST_LIMIT: u64 = 64 << 20;
+/// Free space that settling leaves to others.
+const LEFT_FREE: u64 = 2 * RESERVE;
 
 impl Store {
     /// Allocate the reserve, unless it exists. Does nothing on a filesystem that is full or cannot preallocate.
@@ -46,6 +48,11 @@ impl Store {
         // Some blocks are reserved for root.
         let blocks = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };
         Ok(blocks.saturating_mul(stat.f_frsize))
+    }
+
+    /// Whether settling would take the last free space.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.free_space().is_ok_and(|free| free < LEFT_FREE)
     }
 
     /// Device of the store.

@@ -193,7 +193,7 @@ impl Store {
 
     /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
     /// objects; `progress` gets the bytes done and the total. Busy if another process settles or collects; cancelled if
-    /// one begins to wait for that.
+    /// one begins to wait for that, if a restore begins, or if the disk is full.
     pub fn settle(
         &self,
         cancel: &dyn Fn() -> bool,
@@ -202,8 +202,10 @@ impl Store {
         let _one = self.maintain(false)?;
         let asked = AtomicUsize::new(0);
         // A failed query is no reason to stop.
-        let makes_way =
-            || asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK) && self.is_wanted().unwrap_or(false);
+        let makes_way = || {
+            asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASK)
+                && (self.is_wanted().unwrap_or(false) || self.is_disk_full())
+        };
         let cancel: &dyn Fn() -> bool = &|| cancel() || makes_way();
         let fsyncs = Fsyncs::default();
         let view = self.view.refresh(self)?;
@@ -238,7 +240,9 @@ impl Store {
         }
         (_, settled.durable) = self.sync_all(&fsyncs, &|| false)?;
         settled.fsyncs = fsyncs.get();
-        self.recount()?;
+        if settled.packs + settled.large > 0 {
+            self.recount()?;
+        }
         Ok(settled)
     }
 

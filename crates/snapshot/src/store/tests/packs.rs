@@ -103,6 +103,23 @@ fn the_budget_holds_and_the_writer_goes_on() {
 }
 
 #[test]
+fn settling_waits_until_a_restore_has_ended() {
+    let world = World::new();
+    let text = text(1, 3000);
+    put_all(&world.store, &[&text]);
+    let paused = world.store.pause_upkeep().unwrap();
+    let settled = settle(&world.again());
+    assert!(
+        settled.cancelled && settled.durable,
+        "it makes durable what is there, and writes nothing: {settled:?}"
+    );
+    assert_eq!(settled.packs, 0);
+    drop(paused);
+    assert_eq!(settle(&world.again()).packs, 1);
+    assert_eq!(world.store.read(blob(&text)).unwrap(), text);
+}
+
+#[test]
 fn settling_makes_it_small_durable_and_one() {
     let world = World::new();
     let contents: Vec<Vec<u8>> = (0..40).map(|seed| text(seed, 3000)).chain([noise(7, 3000)]).collect();
