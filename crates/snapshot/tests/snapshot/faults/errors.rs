@@ -44,9 +44,9 @@ pub(crate) fn every_step(lab: &Lab, operation: &str, errno: i32) {
     let stride = match operation {
         _ if all => 1,
         // On a full disk it is tried in several ways, each of them a capture.
-        "restore" if errno == ENOSPC => 9,
-        "restore" | "edit" => 4,
-        _ => 2,
+        "restore" if errno == ENOSPC => 17,
+        "restore" | "edit" => 9,
+        _ => 5,
     };
     for at in (0..5000).step_by(stride) {
         lab.reset("start");
