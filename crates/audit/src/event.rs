@@ -72,7 +72,7 @@ pub struct Executable {
     pub sha256: Digest,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEnded {
     pub time_ms: u64,
     pub exit_code: i32,
@@ -87,16 +87,14 @@ pub struct SessionEnded {
 }
 
 impl SessionEnded {
+    /// End of a session whose command never ran.
+    pub fn not_run(time_ms: u64) -> SessionEnded {
+        SessionEnded { time_ms, exit_code: i32::from(NOT_RUN), ..SessionEnded::default() }
+    }
+
     /// End of a session whose supervisor was killed, written by a later command.
     pub fn interrupted(time_ms: u64) -> SessionEnded {
-        SessionEnded {
-            time_ms,
-            exit_code: i32::from(NOT_RUN),
-            signal: None,
-            limit: None,
-            stopped: false,
-            interrupted: true,
-        }
+        SessionEnded { interrupted: true, ..SessionEnded::not_run(time_ms) }
     }
 }
 

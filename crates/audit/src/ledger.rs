@@ -169,27 +169,30 @@ impl Ledger {
     /// All entries, each checked against those before it. Holds a shared lock, so that no writer is in the middle of a
     /// line.
     pub fn entries(&self) -> Result<Entries, LedgerError> {
-        let input = match files::open(&self.path) {
-            Ok(file) => {
-                lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
-                Some(BufReader::new(file))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(self.failed(error)),
-        };
-        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
+        Ok(self.entries_of(self.open_shared()?))
     }
 
-    /// Last chain hash; `None` for an empty ledger.
-    pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
+    fn entries_of(&self, file: Option<File>) -> Entries {
+        let input = file.map(BufReader::new);
+        Entries { ledger: self.clone(), input, last: None, torn: false, over: false }
+    }
+
+    /// The file, locked against writers; `None` if there is none yet.
+    fn open_shared(&self) -> Result<Option<File>, LedgerError> {
         match files::open(&self.path) {
             Ok(file) => {
                 lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
-                Ok(self.tail(&file)?.1.map(|entry| entry.chain_hash))
+                Ok(Some(file))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Last chain hash; `None` for an empty ledger.
+    pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
+        let last = self.open_shared()?.map(|file| self.tail(&file)).transpose()?;
+        Ok(last.and_then(|(_, entry)| entry).map(|entry| entry.chain_hash))
     }
 
     /// Locks the ledger for writing; no other process writes while the lock is held.
@@ -208,7 +211,9 @@ impl Ledger {
     pub fn removed(&self, ids: &[&str], time_ms: u64) -> Result<u64, LedgerError> {
         let mut ledger = self.lock()?;
         let mut known = HashSet::new();
-        for entry in self.unlocked_entries()? {
+        // The lock is held already.
+        let file = files::open(&self.path).map_err(|error| self.failed(error))?;
+        for entry in self.entries_of(Some(file)) {
             let entry = entry?;
             if entry.removed {
                 known.remove(&entry.session_id);
@@ -224,13 +229,6 @@ impl Ledger {
             }
         }
         Ok(told)
-    }
-
-    /// All entries, for a caller that holds the lock already.
-    fn unlocked_entries(&self) -> Result<Entries, LedgerError> {
-        let file = files::open(&self.path).map_err(|error| self.failed(error))?;
-        let input = Some(BufReader::new(file));
-        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
     }
 
     /// End of the last complete line, and its entry. Only that line is read and checked; `verify` checks all of them.

@@ -26,7 +26,7 @@ pub enum SessionError {
     Malformed { path: PathBuf, source: serde_json::Error },
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
     pub session_id: String,
     pub started: String,
@@ -287,28 +287,14 @@ pub(crate) fn golden() -> SessionRecord {
         started: "2026-04-21T20:00:00Z".into(),
         ended: Some("2026-04-21T20:00:01Z".into()),
         command: vec!["/bin/pwd".into()],
-        executable_identity: None,
         tracked_paths: vec!["/tmp/work".into()],
-        snapshot_count: 0,
         exit_code: Some(0),
-        merkle_roots: Vec::new(),
-        network_events: Vec::new(),
         audit_event_count: 2,
-        audit_integrity: None,
-        audit_attestation: None,
-        name: None,
         version: "0".into(),
         pid: 1,
         workdir: "/tmp/work".into(),
-        policy_digest: Digest::ZERO,
         network: "blocked".into(),
-        signal: None,
-        limit: None,
-        stopped: false,
-        interrupted: false,
-        counts: EventCounts::default(),
-        sealed: false,
-        ledger_sequence: None,
+        ..SessionRecord::default()
     }
 }
 

@@ -113,30 +113,16 @@ impl Summary {
         Some(SessionRecord {
             session_id: started.session_id,
             started: iso(started.time_ms),
-            ended: None,
             command: started.command,
             executable_identity: started.executable,
             tracked_paths: started.tracked_paths,
-            snapshot_count: 0,
-            exit_code: None,
-            merkle_roots: Vec::new(),
-            network_events: Vec::new(),
-            audit_event_count: 0,
-            audit_integrity: None,
-            audit_attestation: None,
             name: started.name,
             version: started.version,
             pid: started.pid,
             workdir: started.workdir,
             policy_digest: started.policy_digest,
             network: started.network,
-            signal: None,
-            limit: None,
-            stopped: false,
-            interrupted: false,
-            counts: EventCounts::default(),
-            sealed: false,
-            ledger_sequence: None,
+            ..SessionRecord::default()
         })
     }
 

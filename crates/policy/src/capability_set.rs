@@ -259,10 +259,6 @@ impl CapabilitySet {
         }
     }
 
-    pub fn into_policy(self) -> Result<ResolvedPolicy, PolicyError> {
-        self.to_policy()
-    }
-
     /// The policy to enforce: one rule a grant, denied paths masked where a grant covers them.
     pub fn to_policy(&self) -> Result<ResolvedPolicy, PolicyError> {
         let grants = merge_grants(self.fs.clone());

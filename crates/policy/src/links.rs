@@ -88,7 +88,8 @@ pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result
     Ok(way)
 }
 
-fn names(path: &Path) -> VecDeque<OsString> {
+/// Components of a path, for following it one by one.
+pub fn names(path: &Path) -> VecDeque<OsString> {
     let name = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

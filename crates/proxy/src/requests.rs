@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::access;
 use crate::buffered::Buffered;
-use crate::client::{read, say};
+use crate::client::{conclude, read, say};
 use crate::config::RequestTarget;
 use crate::credential::intercept;
 use crate::credential::service_query::{Inside, ServiceQuery};
@@ -159,14 +159,7 @@ async fn handle<C: Stream>(
         Ok(RequestKind::Service(asked)) => asked.run(request, client, kept, shared, &mut record).await,
         Err(refusal) => Err(refusal),
     };
-    match done {
-        Ok(after) => after,
-        Err(refusal) => {
-            record.refuse(&refusal);
-            drop(record);
-            say(client, &refusal, Some(request), shared).await
-        }
-    }
+    conclude(done, client, request, record, shared).await
 }
 
 async fn tunnel<C: Stream>(

@@ -1,6 +1,5 @@
 //! State shared by all connections.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -87,12 +86,6 @@ impl Deref for ListenerShared {
 
     fn deref(&self) -> &Common {
         &self.common
-    }
-}
-
-impl fmt::Debug for ListenerShared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("own", &self.own).field("config", &self.config).finish_non_exhaustive()
     }
 }
 

@@ -57,7 +57,8 @@ pub enum Subject {
 }
 
 /// Kind of object at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Object {
     File,
     Directory,

@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use nono_policy::links::names;
 use nono_policy::{AccessMode, AccessRule, QueryResult, ResolvedPolicy, RuleAccess, is_within, query_path};
 use nono_sys::{errno, process};
 use thiserror::Error;
@@ -155,15 +156,6 @@ impl Way {
         self.places.push(PathStep { path, meta });
         Ok(kind)
     }
-}
-
-fn names(path: &Path) -> VecDeque<OsString> {
-    let name = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().filter_map(name).collect()
 }
 
 /// Check that only this user or root can replace this component. In a folder like `/tmp` (sticky) others may add names,

@@ -142,7 +142,7 @@ fn is_mark(text: &str) -> bool {
 }
 
 /// UTF-8 as it is, other bytes as `\xNN`.
-fn text_of(word: &OsStr) -> String {
+pub(crate) fn text_of(word: &OsStr) -> String {
     let mut text = String::new();
     for chunk in word.as_bytes().utf8_chunks() {
         text.push_str(chunk.valid());

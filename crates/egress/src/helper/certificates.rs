@@ -43,6 +43,12 @@ impl Bundle {
         Ok(bundle)
     }
 
+    /// The certificates as text.
+    pub fn text(self) -> Result<String, CertificatesError> {
+        let not_text = |_| CertificatesError::Unusable { path: self.path, why: "it is not text".to_owned() };
+        String::from_utf8(self.pem).map_err(not_text)
+    }
+
     pub fn unusable(&self, why: impl Into<String>) -> CertificatesError {
         CertificatesError::Unusable { path: self.path.clone(), why: why.into() }
     }

@@ -42,6 +42,7 @@ pub use command::CommandError;
 pub use credential::{Credential, CredentialError, CredentialRequest, SecretSource};
 pub(crate) use credential::{KeyringError, keyring, value};
 pub use environment::environment;
+pub(crate) use environment::{no_proxy, of_proxy};
 pub use helper::{HelperError, serve};
 pub use host_denied::HostDenied;
 pub use process::{NetworkObserver, bind};

@@ -7,7 +7,7 @@ use nono_proxy::{ClientTls, Config, Endpoint, HostOverrides, Inject, Limits, Rou
 
 use super::secret::{self, Surroundings};
 use super::{Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
-use crate::helper::{Bundle, CertificatesError};
+use crate::helper::Bundle;
 use nono_policy::glob;
 
 /// Maximum size of a file of certificates or keys.
@@ -73,10 +73,7 @@ fn certificates(config: &ProxyConfig, routes: &[Route]) -> Result<String, ProxyE
     }
     let needed = routes.iter().any(|route| route.https && route.tls.authorities.is_empty());
     match Bundle::read(None) {
-        Ok(Bundle { path, pem }) => {
-            let not_text = |_| CertificatesError::Unusable { path, why: "it is not text".to_owned() };
-            Ok(String::from_utf8(pem).map_err(not_text)?)
-        }
+        Ok(bundle) => Ok(bundle.text()?),
         Err(_) if !needed => Ok(String::new()),
         Err(error) => Err(error.into()),
     }

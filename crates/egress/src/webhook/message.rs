@@ -84,7 +84,7 @@ enum AskedSubject<'a> {
     Access {
         path: ShownPath<'a>,
         access: AccessMode,
-        object: &'static str,
+        object: Object,
         /// Directory that an answer with scope "directory" would open.
         folder: Option<ShownPath<'a>>,
     },
@@ -124,7 +124,7 @@ impl<'a> QuestionBody<'a> {
             Subject::Access { path, access, object, folder, .. } => AskedSubject::Access {
                 path: ShownPath(path),
                 access: *access,
-                object: object_word(*object),
+                object: *object,
                 folder: folder.as_deref().map(ShownPath),
             },
             Subject::Restore { snapshot, paths } => AskedSubject::Restore {
@@ -153,14 +153,6 @@ impl<'a> QuestionBody<'a> {
             pid: question.asker.pid,
             reason: question.reason.as_ref().map(|reason| reason.chars().take(MAX_REASON).collect()),
         }
-    }
-}
-
-fn object_word(object: Object) -> &'static str {
-    match object {
-        Object::File => "file",
-        Object::Directory => "directory",
-        Object::New => "new",
     }
 }
 

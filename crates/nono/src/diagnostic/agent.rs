@@ -30,12 +30,44 @@ pub struct Sandbox {
 }
 
 impl SandboxAround for Sandbox {
+    /// Message for the beginning of a conversation.
     fn introduction(&self) -> String {
-        introduction(self)
+        let mut lines = vec![
+            "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
+    not listed here is denied: do not try to get around it, tell the user."
+                .to_owned(),
+        ];
+        lines.extend(open(self));
+        lines.join("\n")
     }
 
+    /// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
+    /// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
+    /// findings count.
     fn explain(&self, call: &ToolCall, failed: Option<bool>, output: &str) -> Option<String> {
-        explain(call, failed, output, self)
+        let mut findings = diagnose_text(output, &self.policy);
+        let succeeded = failed == Some(false);
+        if succeeded {
+            if !matches!(call, ToolCall::Shell { .. }) {
+                return None;
+            }
+            findings = Findings { denials: findings.denials, ..Findings::default() };
+        } else if findings.denials.is_empty() {
+            findings.denials =
+                given(call).filter_map(|(path, access)| diagnose_path(path, access, &self.policy)).collect();
+        }
+        let refused = !succeeded
+            && refused_by_proxy(output)
+            && matches!(self.policy.network, NetworkPolicy::Filtered { .. });
+        let network = findings.network || refused;
+        if findings.denials.is_empty() && !network && findings.limits.is_empty() {
+            return None;
+        }
+        let mut lines = vec![HEADER.to_owned()];
+        lines.extend(denied(&findings, network, self));
+        lines.extend(open(self));
+        lines.extend(remedy(&findings, network, self));
+        Some(lines.join("\n"))
     }
 }
 
@@ -45,35 +77,6 @@ denied as well. Tell the user instead.";
 
 /// Maximum number of lines of a list.
 const LINES: usize = 20;
-
-/// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
-/// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
-/// findings count.
-pub fn explain(call: &ToolCall, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
-    let mut findings = diagnose_text(output, &sandbox.policy);
-    let succeeded = failed == Some(false);
-    if succeeded {
-        if !matches!(call, ToolCall::Shell { .. }) {
-            return None;
-        }
-        findings = Findings { denials: findings.denials, ..Findings::default() };
-    } else if findings.denials.is_empty() {
-        findings.denials =
-            given(call).filter_map(|(path, access)| diagnose_path(path, access, &sandbox.policy)).collect();
-    }
-    let refused = !succeeded
-        && refused_by_proxy(output)
-        && matches!(sandbox.policy.network, NetworkPolicy::Filtered { .. });
-    let network = findings.network || refused;
-    if findings.denials.is_empty() && !network && findings.limits.is_empty() {
-        return None;
-    }
-    let mut lines = vec![HEADER.to_owned()];
-    lines.extend(denied(&findings, network, sandbox));
-    lines.extend(open(sandbox));
-    lines.extend(remedy(&findings, network, sandbox));
-    Some(lines.join("\n"))
-}
 
 /// Paths that the tool was given.
 fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
@@ -85,17 +88,6 @@ fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
         }
     };
     paths.iter().map(move |path| (path.as_path(), access))
-}
-
-/// Message for the beginning of a conversation.
-pub fn introduction(sandbox: &Sandbox) -> String {
-    let mut lines = vec![
-        "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
-         not listed here is denied: do not try to get around it, tell the user."
-            .to_owned(),
-    ];
-    lines.extend(open(sandbox));
-    lines.join("\n")
 }
 
 /// Whether the output contains a refusal of the filtering proxy, as programs print it.

@@ -175,8 +175,8 @@ pub fn run(
     }
     let ground = match PreparedCommand::new(caps, request, host, checked.workdir) {
         Ok(ground) => ground,
-        Err(prepare::GroundFailure::Refused(why)) => return Ok(not_run(NOT_CONFINED, &why)),
         Err(prepare::GroundFailure::Error(error)) => return Err(error),
+        Err(refused) => return Ok(not_run(NOT_CONFINED, &refused.to_string())),
     };
     let (capture, streams) = Capture::new(request, cancelled).map_err(system("make a pipe"))?;
     let options = |cancel| Options {

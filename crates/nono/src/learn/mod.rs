@@ -89,7 +89,16 @@ pub fn propose(
     facts: &dyn Facts,
 ) -> Proposal {
     let Learned { base, extends, recorded } = learned;
-    let mut needs = Needs::new(base, run, places, facts);
+    let mut needs = Needs {
+        base,
+        run,
+        places,
+        facts,
+        grants: Grants::default(),
+        closed: Vec::new(),
+        too_wide: BTreeMap::new(),
+        special: BTreeSet::new(),
+    };
     needs.collect(&recorded.touched);
     let grants = needs.grants.reduced(|folder, access| needs.is_wide(folder, access));
     let (filesystem, grants, unnamed) = filesystem(grants, places, facts);
@@ -159,25 +168,7 @@ struct Needs<'a> {
     special: BTreeSet<PathBuf>,
 }
 
-impl<'a> Needs<'a> {
-    fn new(
-        base: &'a ResolvedPolicy,
-        run: &'a ResolvedPolicy,
-        places: &'a BaseFolders,
-        facts: &'a dyn Facts,
-    ) -> Needs<'a> {
-        Needs {
-            base,
-            run,
-            places,
-            facts,
-            grants: Grants::default(),
-            closed: Vec::new(),
-            too_wide: BTreeMap::new(),
-            special: BTreeSet::new(),
-        }
-    }
-
+impl Needs<'_> {
     fn collect(&mut self, touched: &BTreeMap<PathBuf, Touched>) {
         let ours = || touched.iter().filter(|(path, _)| !is_kernels(path));
         // Folders first: files created in them need no grant of their own.

@@ -84,14 +84,10 @@ impl AskableSubjects {
 
     /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
     pub(super) fn prompts(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
-        prompts(!asking.off_terminal && (self.opens || self.urls || back))
+        let wanted = !asking.off_terminal && (self.opens || self.urls || back);
+        let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
+        wanted.then(TerminalLeases::new).transpose().map_err(failed)
     }
-}
-
-/// The terminal for prompts, if any prompt is possible.
-fn prompts(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
-    let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
-    wanted.then(TerminalLeases::new).transpose().map_err(failed)
 }
 
 /// The supervisor's mediation settings for this run.

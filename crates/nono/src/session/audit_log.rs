@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    AgentCall, AgentPrompt, AuditEvent, CheckpointEvent, Decision, Network, Phase, ProjectProfile, Restore,
-    SessionEnded, SessionStarted, Warning,
+    AuditEvent, CheckpointEvent, Decision, Network, Phase, ProjectProfile, Restore, SessionEnded,
+    SessionStarted, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -19,7 +19,6 @@ use nono_policy::{ProjectOverlay, ResolvedPolicy, RunRequest};
 use nono_snapshot::Manifest;
 use nono_supervisor::{LimitHit, RunError, RunOutcome};
 use nono_sys::errno;
-use nono_sys::launch::NOT_RUN;
 use nono_sys::time::now_ms;
 use nono_sys::wait::Ended;
 use serde_json::Value;
@@ -205,8 +204,12 @@ impl RunLog {
 
     /// Record a warning of the supervisor.
     pub(super) fn warn(&self, message: String) {
-        // A failed write is kept by the log and shows in the report.
-        let _ = self.log.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
+        self.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
+    }
+
+    /// Record an event. A failed write is kept by the log and shows in the report.
+    fn note(&self, event: &AuditEvent) {
+        let _ = self.log.note(event);
     }
 
     /// Record the end of the command, or that it could not be run.
@@ -226,7 +229,7 @@ impl RunLog {
             },
             Err(error) => {
                 self.warn(format!("the command was not run: {error}"));
-                not_run()
+                SessionEnded::not_run(now_ms())
             }
         };
         self.state().ended = Some(ended);
@@ -256,18 +259,6 @@ impl RunLog {
     }
 }
 
-/// The last entry for a command that never ran.
-fn not_run() -> SessionEnded {
-    SessionEnded {
-        time_ms: now_ms(),
-        exit_code: i32::from(NOT_RUN),
-        signal: None,
-        limit: None,
-        stopped: false,
-        interrupted: false,
-    }
-}
-
 fn limit_word(limit: LimitHit) -> String {
     match limit {
         LimitHit::Time(_) => "time",
@@ -280,33 +271,19 @@ fn limit_word(limit: LimitHit) -> String {
 impl RunLog {
     /// Record a checkpoint, or the failure to take one.
     pub(super) fn checkpoint(&self, event: CheckpointEvent) {
-        // As in `warn`.
-        let _ = self.log.note(&AuditEvent::Checkpoint(event));
+        self.note(&AuditEvent::Checkpoint(event));
     }
 }
 
 /// Maximum number of agents' prompts and calls that are recorded one by one: the command can send any number.
 const MOST_TOLD: u64 = 10_000;
 
-/// An event reported by an agent's hooks.
-pub(super) enum AgentEvent {
-    Prompt(AgentPrompt),
-    Call(AgentCall),
-}
-
 impl RunLog {
     /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
-    pub(super) fn told(&self, event: AgentEvent) {
-        let before = self.told.fetch_add(1, Ordering::Relaxed);
-        if before >= MOST_TOLD {
-            return;
+    pub(super) fn told(&self, event: &AuditEvent) {
+        if self.told.fetch_add(1, Ordering::Relaxed) < MOST_TOLD {
+            self.note(event);
         }
-        let event = match event {
-            AgentEvent::Prompt(prompt) => AuditEvent::AgentPrompt(prompt),
-            AgentEvent::Call(call) => AuditEvent::AgentCall(call),
-        };
-        // As in `warn`.
-        let _ = self.log.note(&event);
     }
 
     /// Record how many events were left out.
@@ -320,20 +297,18 @@ impl RunLog {
 
 impl Recorder for RunLog {
     fn taken(&self, manifest: &Manifest) {
-        // As in `warn`.
-        let _ = self.log.note(&recorder::snapshot(manifest));
+        self.note(&recorder::snapshot(manifest));
     }
 
     fn restored(&self, restore: Restore) {
-        // As in `warn`.
-        let _ = self.log.note(&AuditEvent::Restore(restore));
+        self.note(&AuditEvent::Restore(restore));
     }
 
     fn close(&self, last: Option<&Manifest>) -> Closed {
         let ended = {
             let mut state = self.state();
             state.closed = true;
-            state.ended.take().unwrap_or_else(not_run)
+            state.ended.take().unwrap_or_else(|| SessionEnded::not_run(now_ms()))
         };
         let ended = SessionEnded { time_ms: now_ms(), ..ended };
         match self.log.finish(ended, last.map(recorder::tree)) {
@@ -376,7 +351,7 @@ impl NetworkObserver for RunLog {
             }),
             count: event.count,
         };
-        // As in `warn`.
+        // As in `note`.
         let _ = self.log.network(recorded);
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::Digest;
-use nono_audit::event::{AgentCall, AgentPrompt, CheckpointEvent as Event, Restore};
+use nono_audit::event::{AgentCall, AgentPrompt, AuditEvent, CheckpointEvent as Event, Restore};
 use nono_catalogue::rollback::recorder::Recorder;
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
@@ -20,7 +20,7 @@ use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::CheckpointAccess;
 use nono_sys::time::now_ms;
 
-use super::audit_log::{AgentEvent, RunLog};
+use super::audit_log::RunLog;
 use super::checkpoint_service::InsideRequests;
 use super::error::SessionError;
 use super::stand_ins;
@@ -73,22 +73,19 @@ pub(super) struct Sweeper(CheckpointManager);
 impl Sweeper {
     /// Prune. Problems go to the audit log; the next run tries again.
     pub(super) fn sweep(&self, trail: Option<&RunLog>) {
-        let swept = self.0.auto_prune();
-        let problems: Vec<String> = match swept {
+        let problems: Vec<String> = match self.0.auto_prune() {
             Ok(pruned) => {
                 pruned.into_iter().flat_map(|pruned| pruned.problems).map(|one| one.to_string()).collect()
             }
             Err(error) => vec![error.to_string()],
         };
+        let completed = self.0.take_completed();
+        let Some(trail) = trail else { return };
         for problem in problems {
-            if let Some(trail) = trail {
-                trail.warn(format!("cannot remove old checkpoints: {problem}"));
-            }
+            trail.warn(format!("cannot remove old checkpoints: {problem}"));
         }
-        for completed in self.0.take_completed() {
-            if let Some(trail) = trail {
-                trail.restored(checkpoints::completion(&completed));
-            }
+        for completed in completed {
+            trail.restored(checkpoints::completion(&completed));
         }
     }
 }
@@ -121,14 +118,11 @@ pub struct CheckpointsReport {
 /// State of checkpoints while the command runs.
 #[derive(Debug)]
 pub(super) struct Protecting {
-    pub(super) host: Host,
-    pub(super) config: Config,
+    plan: Planned,
     pub(super) run: String,
-    pub(super) writable: Vec<PathBuf>,
     pub(super) policy: Arc<ResolvedPolicy>,
     /// The command with secrets redacted.
     command: Vec<String>,
-    by_name: bool,
     trail: Option<Arc<RunLog>>,
     report: Mutex<CheckpointsReport>,
     /// Projects reported by hooks inside the sandbox.
@@ -145,13 +139,10 @@ impl Planned {
         trail: Option<Arc<RunLog>>,
     ) -> Arc<Protecting> {
         let protecting = Protecting {
-            host: self.host,
-            config: self.config,
+            plan: self,
             run: run.to_owned(),
-            writable: self.writable,
             policy: Arc::new(policy.clone()),
             command: command.to_vec(),
-            by_name: self.by_name,
             trail,
             report: Mutex::default(),
             hooked: Mutex::default(),
@@ -168,9 +159,9 @@ impl Protecting {
     }
 
     pub(super) fn manager(&self) -> CheckpointManager {
-        let manager = CheckpointManager::new(self.host.clone(), self.config.clone());
+        let manager = CheckpointManager::new(self.plan.host.clone(), self.plan.config.clone());
         let manager = checkpoints::recording(manager, self.author());
-        manager.within(self.writable.clone()).without(stand_ins::on_record(&self.host.state_dir))
+        manager.within(self.plan.writable.clone()).without(stand_ins::on_record(&self.plan.host.state_dir))
     }
 
     fn report(&self) -> MutexGuard<'_, CheckpointsReport> {
@@ -182,7 +173,7 @@ impl Protecting {
         let reason = format!("before run: {}", self.command.join(" "));
         let origin = self.origin();
         let projects = self.projects();
-        if projects.is_empty() && self.by_name {
+        if projects.is_empty() && self.plan.by_name {
             let cwd = &self.policy.workdir;
             let why = match self.manager().root_of(cwd) {
                 Err(error) if self.is_writable(cwd) => error.to_string(),
@@ -248,7 +239,7 @@ impl Protecting {
 
     /// Whether the command may write there: granted, and not denied inside the grant.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
-        let granted = self.writable.iter().any(|grant| is_within(path, grant));
+        let granted = self.plan.writable.iter().any(|grant| is_within(path, grant));
         let answer = || query_path(&self.policy, path, true, AccessMode::Write);
         granted && matches!(answer(), QueryResult::Allowed { .. })
     }
@@ -304,7 +295,7 @@ impl Protecting {
             return;
         };
         let Origin { agent, session, turn, .. } = origin.clone();
-        trail.told(AgentEvent::Prompt(AgentPrompt {
+        trail.told(&AuditEvent::AgentPrompt(AgentPrompt {
             time_ms: now_ms(),
             agent,
             conversation: session,
@@ -318,9 +309,8 @@ impl Protecting {
         let Some(trail) = self.trail.as_ref().filter(|_| origin.agent.is_some()) else { return };
         let Origin { agent, session, turn, tool, .. } = origin.clone();
         let command = command.map(|command| trail.redactor().text(command));
-        let time_ms = now_ms();
-        trail.told(AgentEvent::Call(AgentCall {
-            time_ms,
+        trail.told(&AuditEvent::AgentCall(AgentCall {
+            time_ms: now_ms(),
             agent,
             conversation: session,
             turn,
@@ -360,7 +350,7 @@ impl Protecting {
             }
         }
         // Without any project there is nothing to free.
-        if self.host.state_dir.join("projects").is_dir() {
+        if self.plan.host.state_dir.join("projects").is_dir() {
             report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
         }
         let mut projects: Vec<_> = report.taken.iter().map(|(project, _)| project).collect();

@@ -130,22 +130,22 @@ const EMPTY_DIR: &str = "empty";
 
 /// Make the user's base folder, with the masks that all sessions share.
 fn make_base(base: &Path) -> io::Result<()> {
-    match fs::make_dir(base, 0o700) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let trusted = fs::check_private_dir(base, process::uid())?;
-            let foreign = |_| {
-                io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "it exists, but is not a folder that only you can write",
-                )
-            };
-            trusted.map_err(foreign)?;
-        }
-        result => result?,
-    }
+    make_private(base)?;
     shared(&base.join(CLOSED_DIR), MaterialKind::Directory(0o000))?;
     shared(&base.join(EMPTY_DIR), MaterialKind::Directory(0o500))?;
     shared(&base.join(CLOSED_FILE), MaterialKind::File)
+}
+
+/// Make a folder that only this user can change, or check that the existing one is.
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+    match fs::make_dir(dir, 0o700) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let why = "it exists, but is not a folder that only you can write";
+            let trusted = fs::check_private_dir(dir, process::uid())?;
+            trusted.map_err(|_| io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
+        result => result,
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -22,7 +22,6 @@ mod allow_table;
 mod answer_cache;
 mod asking;
 mod atomic_saves;
-mod bucket;
 mod call;
 mod call_effect;
 mod call_recorder;

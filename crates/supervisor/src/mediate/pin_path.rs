@@ -40,8 +40,8 @@ fn open_how(
 /// Device and inode: unique as long as the object is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
-    dev: u64,
-    ino: u64,
+    pub(super) dev: u64,
+    pub(super) ino: u64,
 }
 
 impl Identity {
@@ -216,7 +216,7 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: OpenRequest) -> io::Result<Mi
     }
     let stat = rustix::fs::fstat(&folder)?;
     Ok(Missed::Resolved(Resolved::Target(OpenTarget::Missing {
-        folder_identity: Identity { dev: stat.st_dev, ino: stat.st_ino },
+        folder_identity: Identity::of_stat(&stat),
         _folder: folder,
         folder_path,
         name: name.to_owned(),
@@ -272,7 +272,7 @@ fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     if !path.is_absolute() {
         return Ok(Resolved::Kernel);
     }
-    let identity = Identity { dev: stat.st_dev, ino: stat.st_ino };
+    let identity = Identity::of_stat(&stat);
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let links = stat.st_nlink.into();
     Ok(Resolved::Target(OpenTarget::There { pin, path, identity, kind, links }))
@@ -339,11 +339,7 @@ pub(super) fn outside(path: &Path, identity: Identity) -> io::Result<OwnedFd> {
     let follow = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let pin = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), follow)?;
     let stat = rustix::fs::fstat(&pin)?;
-    if (Identity { dev: stat.st_dev, ino: stat.st_ino }) == identity {
-        Ok(pin)
-    } else {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
+    if Identity::of_stat(&stat) == identity { Ok(pin) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use nono_policy::resolved::NetworkPolicy;
 use nono_sys::other_process;
 
 use super::context::{CallContext, CallResponse, Handled, TrappedCall, errno_of};
-use super::unix_sockets::{FileIdentity, SocketOwner};
+use super::unix_sockets::{SocketOwner, identify};
 use crate::recorded::Reached;
 use crate::report::{DeniedAttempt, Port, RefusalReason};
 
@@ -185,7 +185,7 @@ fn connect_path(
     path: &Path,
 ) -> Result<Handled, i32> {
     let pinned = scene.pin(path, true)?;
-    let (node, is_socket) = FileIdentity::of(&pinned)?;
+    let (node, is_socket) = identify(&pinned)?;
     if !is_socket {
         if let Some(path) = masked_socket(path) {
             return Ok(refused(DeniedAttempt::Socket { path }));
@@ -193,7 +193,7 @@ fn connect_path(
         // It never becomes a socket, so there is nothing to reach: the kernel returns the error.
         return Ok(Handled::Now(other_process::connect(socket.as_fd(), &address_of(&pinned)).into()));
     }
-    if let Some(door) = scene.door().filter(|door| door.is_at(node.device, node.inode)) {
+    if let Some(door) = scene.door().filter(|door| door.is_at(node.dev, node.ino)) {
         let asker = call.asker();
         return Ok(later(move || door.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
     }
