@@ -54,7 +54,6 @@ pub struct SessionStarted {
     pub ledger_head: Option<Digest>,
 }
 
-/// Profile of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectProfile {
     #[serde(with = "nono_sys::path_serde")]
@@ -163,7 +162,6 @@ pub struct UrlOpen {
     pub error: Option<String>,
 }
 
-/// Phase of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -191,7 +189,6 @@ pub struct Network {
     pub reason: Option<String>,
     /// Category of `reason` as a fixed word, for programs.
     pub category: Option<String>,
-    /// Address that was dialled.
     pub address: Option<String>,
     /// Name of the credential that was inserted.
     pub credential: Option<String>,

@@ -21,7 +21,6 @@ use nono_sys::time::iso_ms as iso;
 
 /// Name of the file, beside the folders of the sessions.
 pub const LEDGER: &str = "ledger.ndjson";
-/// Maximum length of a line.
 const MAX_LINE: usize = 4096;
 
 #[derive(Debug, Error)]
@@ -277,7 +276,6 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     }
 }
 
-/// Ledger locked for writing.
 #[derive(Debug)]
 pub struct Locked<'a> {
     ledger: &'a Ledger,

@@ -15,7 +15,6 @@ use crate::hash::{Digest, SESSION_DIGEST_DOMAIN};
 
 /// Name of the file.
 pub const SESSION: &str = "session.json";
-/// Maximum size of the file.
 const MAX_FILE: u64 = 16 << 20;
 
 #[derive(Debug, Error)]
@@ -158,7 +157,6 @@ impl From<&Network> for NetworkEntry {
 }
 
 impl SessionRecord {
-    /// Reads the record of the session in `dir`.
     pub fn read(dir: &Path) -> Result<SessionRecord, SessionError> {
         Ok(Self::read_exact(dir)?.0)
     }

@@ -47,7 +47,6 @@ impl Summary {
         self.seal.as_ref()
     }
 
-    /// Numbers of events so far.
     pub fn counts(&self) -> EventCounts {
         let denials = self.denials.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let mut counts = EventCounts { denials, ..self.counts.clone() };

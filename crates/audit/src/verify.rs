@@ -306,7 +306,6 @@ fn look_up(
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LedgerVerification {
     pub ok: bool,
-    /// Number of good entries.
     pub entry_count: u64,
     pub head: Option<Digest>,
     /// Whether the last line is incomplete; the next writer cuts it off.

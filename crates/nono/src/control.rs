@@ -37,7 +37,6 @@ pub enum ControlError {
     WrongAnswer { id: String },
 }
 
-/// A running session.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub info: SessionInfo,

@@ -22,12 +22,10 @@ use crate::undo::{Point, Points, UndoError, Undoing};
 /// Maximum number of undoable steps and of left-out names.
 pub const LISTED: usize = 5;
 
-/// Status of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct DirectoryStatus {
     pub dir: PathBuf,
     pub checkpoints: CheckpointsHere,
-    /// The profile of the project, if there is one.
     pub project_profile: Option<(PathBuf, Standing)>,
     /// Agents with hooks, working or not.
     pub hooks: Vec<HookStatus>,

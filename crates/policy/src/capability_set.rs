@@ -69,7 +69,6 @@ impl CapabilitySet {
         self.add(path.as_ref(), access, GrantShape::File, CapabilitySource::User)
     }
 
-    /// Allows connecting to a unix socket.
     pub fn allow_unix_socket(&mut self, path: impl AsRef<Path>) -> Result<(), CapabilityError> {
         let path = path.as_ref();
         let found = find(path)?;
@@ -294,7 +293,6 @@ fn hosts_of(network: &NetworkPolicy) -> Vec<HostGrant> {
     hosts.iter().map(|rule| HostGrant { rule: rule.clone(), source: CapabilitySource::User }).collect()
 }
 
-/// Builder of a [`CapabilitySet`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CapabilitySetBuilder {

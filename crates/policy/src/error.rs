@@ -165,7 +165,6 @@ impl PolicyError {
     }
 }
 
-/// The flag that grants `access` on that kind of path.
 pub(crate) fn grant_flag(access: AccessMode, kind: GrantKind) -> &'static str {
     match (access, kind) {
         (AccessMode::Read, GrantKind::Directory) => "--read",

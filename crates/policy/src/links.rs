@@ -50,7 +50,6 @@ pub struct TypedLink {
     pub source: CapabilitySource,
 }
 
-/// Follows an absolute path.
 pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result<LinkTrace> {
     let home = home.and_then(|home| facts.resolve(home).ok());
     let is_home = |dir: &Path| home.as_ref().is_some_and(|home| home.path == dir);

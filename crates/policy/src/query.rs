@@ -179,7 +179,6 @@ fn effective(policy: &ResolvedPolicy, target: &LocatedPath) -> Option<AccessMode
     policy.rules.iter().filter_map(|rule| gives(rule, target)).reduce(AccessMode::union)
 }
 
-/// Access that one rule gives on the target.
 fn gives(rule: &AccessRule, target: &LocatedPath) -> Option<AccessMode> {
     let at = rule.path == target.path;
     match rule.access {

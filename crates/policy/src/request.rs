@@ -44,7 +44,6 @@ pub enum ProfileRef {
     File(PathBuf),
 }
 
-/// Request of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRequest {
     pub grants: Vec<GrantRequest>,

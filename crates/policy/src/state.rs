@@ -17,7 +17,6 @@ use crate::resolved::{
     ResolvedPolicy,
 };
 
-/// One grant of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateGrant {
     #[serde(with = "crate::path_serde")]

@@ -38,7 +38,6 @@ enum BodyState {
     Done,
 }
 
-/// Decoder of one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: BodyState,
@@ -124,7 +123,6 @@ impl Decoder {
         Ok(BodyStep { consumed: input.len(), data: input.len()..input.len() })
     }
 
-    /// Handles one byte of framing.
     fn frame(&mut self, byte: u8) -> Result<(), BadBody> {
         self.state = match (self.state, byte) {
             (BodyState::Size { digits }, _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {

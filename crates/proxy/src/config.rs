@@ -65,7 +65,6 @@ impl Default for HostOverrides {
     }
 }
 
-/// Upstream proxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Upstream {
     pub host: String,
@@ -97,7 +96,6 @@ pub struct Route {
     pub tls: ClientTls,
 }
 
-/// The secret of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RouteKey {
     Secret(Secret),

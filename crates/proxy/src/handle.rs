@@ -89,7 +89,6 @@ impl Proxy {
     }
 }
 
-/// Reason why the proxy did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(transparent)]

@@ -64,7 +64,6 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Li
     }
 }
 
-/// Kind of a request.
 enum RequestKind<'a> {
     Tunnel(&'a RequestTarget),
     Forward(&'a RequestTarget, &'a str),
@@ -135,7 +134,6 @@ fn record<'a>(
     }
 }
 
-/// Handles one request.
 async fn handle<C: Stream>(
     client: &mut Buffered<C>,
     request: &RequestHead,

@@ -78,7 +78,6 @@ impl Proxy {
     }
 }
 
-/// A listener, and its clients.
 pub(crate) struct ProxyListener {
     listener: tokio::net::TcpListener,
     shared: Arc<ListenerShared>,

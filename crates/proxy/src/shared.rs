@@ -37,7 +37,6 @@ pub(crate) struct Common {
 #[derive(Clone)]
 pub(crate) struct ListenerShared {
     common: Arc<Common>,
-    /// Address of the listener.
     own: SocketAddr,
 }
 

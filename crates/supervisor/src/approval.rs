@@ -26,7 +26,6 @@ pub struct Question {
     pub reason: Option<String>,
 }
 
-/// Subject of an approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Access {

@@ -51,7 +51,6 @@ pub enum Port {
     Direct(SocketAddr),
 }
 
-/// Reason of a denial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum RefusalReason {

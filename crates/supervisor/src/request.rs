@@ -33,7 +33,6 @@ pub enum RequestError {
     Refused(String),
 }
 
-/// Result of a request for a file.
 #[derive(Debug)]
 pub enum FileRequestAnswer {
     /// The file, opened as requested.

@@ -120,7 +120,6 @@ pub trait RequestService: Send + Sync {
         None
     }
 
-    /// Report so far.
     fn report(&self) -> MediationReport {
         MediationReport::default()
     }

@@ -32,7 +32,6 @@ const MOST: usize = 65535;
 const WORK: usize = 1 << 19;
 const SCREENS: usize = 16;
 
-/// Model of a screen.
 pub(crate) struct ScreenModel {
     parser: Parser<ScreenExtras>,
     edge: EscapeBoundary,

@@ -236,7 +236,6 @@ pub struct Lease {
     stage: TerminalLeases,
 }
 
-/// Event on a leased terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TerminalInput {
     Keys(Vec<u8>),

@@ -58,7 +58,6 @@ impl RedactionKey {
 /// Maximum number of attempts while other processes create or replace the key.
 const ATTEMPTS: usize = 8;
 
-/// Flaw of a key file.
 enum Flaw {
     /// Wrong length, as after a power loss.
     Length,

@@ -43,7 +43,6 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The certificates as text.
     pub fn text(self) -> Result<String, CertificatesError> {
         let not_text = |_| CertificatesError::Unusable { path: self.path, why: "it is not text".to_owned() };
         String::from_utf8(self.pem).map_err(not_text)

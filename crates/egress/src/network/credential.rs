@@ -19,7 +19,6 @@ use nono_supervisor::trusted::{self, Secrecy, TrustError};
 
 const MAX_SECRET: u64 = 64 << 10;
 
-/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     Env(String),
@@ -213,7 +212,6 @@ impl Credential {
         found?.to_str()
     }
 
-    /// Fetch the secret.
     pub(super) fn fetch(&self, around: &SecretSources<'_>) -> Result<Secret, CredentialError> {
         let name = &self.service.name;
         let wrong = || CredentialError::Secret { name: name.clone() };
@@ -289,7 +287,6 @@ pub(crate) fn value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&
     found.map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
 }
 
-/// Error of a keyring lookup.
 #[derive(Debug, Error)]
 pub(crate) enum KeyringError {
     #[error("the keyring needs secret-tool, which is not installed")]

@@ -64,7 +64,6 @@ pub enum Listen {
     Here(TcpListener),
 }
 
-/// Input of a start.
 #[derive(Debug)]
 pub struct NetworkStart<'a> {
     /// Resolved policy, with the files of [`Networking::files`] closed.

@@ -26,7 +26,6 @@ pub enum ProxyConfigError {
     External(#[from] UpstreamError),
 }
 
-/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     pub allowed: Vec<HostRule>,

@@ -57,7 +57,6 @@ pub(super) fn is_uri(key: &str) -> bool {
     key.contains("://")
 }
 
-/// Fetch the secret.
 pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     let text = match key.split_once("://") {
         None => by_name(key, around),

@@ -64,7 +64,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The body of a question.
 #[derive(Debug, Serialize)]
 pub(super) struct QuestionBody<'a> {
     version: u32,
@@ -156,7 +155,6 @@ impl<'a> QuestionBody<'a> {
     }
 }
 
-/// The body of an answer.
 #[derive(Debug, Deserialize)]
 struct Answered {
     id: u64,

@@ -103,7 +103,6 @@ fn sweep(state_dir: &Path, base: &Path) {
     }
 }
 
-/// Entries of running sessions.
 pub(super) fn running(state_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(base(state_dir)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

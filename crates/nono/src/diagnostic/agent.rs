@@ -78,7 +78,6 @@ denied as well. Tell the user instead.";
 /// Maximum number of lines of a list.
 const LINES: usize = 20;
 
-/// Paths that the tool was given.
 fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
     let (paths, access): (&[PathBuf], _) = match call {
         ToolCall::Files { paths, .. } => (paths, AccessMode::Write),
@@ -117,7 +116,6 @@ fn denied(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
     lines
 }
 
-/// List of what is open.
 fn open(sandbox: &Sandbox) -> Vec<String> {
     let chosen = |grant: &&FsCapability| {
         !matches!(grant.source, CapabilitySource::System | CapabilitySource::Group(_))

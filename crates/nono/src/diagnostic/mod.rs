@@ -45,7 +45,6 @@ pub struct Denial {
     pub probe: bool,
 }
 
-/// Details of a denial by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DenialDetails {
     /// The first program that was denied.

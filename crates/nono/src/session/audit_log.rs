@@ -30,7 +30,6 @@ use super::notices::network_word;
 use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
 
-/// Settings of the audit log.
 #[derive(Clone, Debug)]
 pub struct Auditing {
     pub wanted: bool,
@@ -115,7 +114,6 @@ impl AuditPlan {
     }
 }
 
-/// The log entry for a project profile.
 fn on_record(project: &ProjectOverlay) -> ProjectProfile {
     let ProjectOverlay { file, digest, agreed, .. } = project;
     ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
@@ -143,7 +141,6 @@ pub(super) struct LogStart<'a> {
     pub(super) tracked: Option<&'a [PathBuf]>,
 }
 
-/// The open audit log of a run.
 #[derive(Debug)]
 pub(super) struct RunLog {
     log: Arc<AuditLog>,

@@ -95,7 +95,6 @@ fn remember(memory: &Path, known: &[KnownExecutable]) {
     let _ = nono_sys::fs::write_atomic(memory, &text);
 }
 
-/// Path of the cache.
 pub(super) fn memory(audit_dir: &Path) -> PathBuf {
     audit_dir.join("executables.json")
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use nono_policy::NetworkPolicy;
 use nono_supervisor::RunError;
 
-/// The network policy in words, for messages.
 pub fn network_word(network: &NetworkPolicy) -> String {
     match network {
         NetworkPolicy::Blocked => "blocked".to_owned(),

@@ -36,7 +36,6 @@ use crate::network::{Network, NetworkReport};
 use crate::rollback::RollbackReport;
 use crate::rollback::tracking::TrackingPlan;
 
-/// The planned parts.
 #[derive(Debug)]
 pub(super) struct PlannedParts {
     /// Set when the run is audited.
@@ -222,7 +221,6 @@ impl RunningParts {
     }
 }
 
-/// Reports of the parts.
 pub(super) struct FinishedParts {
     pub(super) rollback: Option<RollbackReport>,
     pub(super) network: Option<NetworkReport>,
@@ -246,7 +244,6 @@ fn write_end(log: Option<&RunLog>, network: Option<&NetworkReport>, outcome: &Re
     log.ended(outcome);
 }
 
-/// Redaction of URLs for the log.
 fn recorded(log: &RunLog) -> Redact {
     let redactor = log.redactor();
     Redact::new(move |url| redactor.url(url))

@@ -243,7 +243,6 @@ impl SessionDraft<'_> {
         (plan, nothing_to_track)
     }
 
-    /// Plans for checkpoints and for pruning.
     fn checkpoints(
         &self,
         resolved: &ResolvedPolicy,

@@ -30,7 +30,6 @@ fn schema_once() -> &'static Value {
     SCHEMA.get_or_init(|| Box::new(schemars::schema_for!(Profile).to_value()))
 }
 
-/// Parses the text of a file.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
     let source = ProfileSource::new(text, file, "the profile", schema_once());
     let root = source.parse()?;

@@ -159,7 +159,6 @@ pub struct SessionInfo {
     pub rollback: Option<String>,
 }
 
-/// State of a running session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningStatus {
     #[serde(flatten)]
@@ -173,7 +172,6 @@ pub struct RunningStatus {
     pub requests: ChannelCounts,
 }
 
-/// Reason a message is not a valid request.
 #[derive(Debug, Error)]
 pub(super) enum RequestError {
     #[error("{0}")]

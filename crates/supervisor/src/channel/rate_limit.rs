@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::message::RequestProblem;
 use crate::bucket::Bucket;
 
-/// Limits of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub connections: usize,
@@ -35,7 +34,6 @@ impl Default for Bounds {
     }
 }
 
-/// Counts of what arrived on a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelCounts {
     pub served: u64,

@@ -180,7 +180,6 @@ impl ChannelThreads {
         ChannelConnector(self.hall.clone())
     }
 
-    /// Counts of the request channel.
     pub fn request_counts(&self) -> ChannelCounts {
         self.hall.request_counts()
     }

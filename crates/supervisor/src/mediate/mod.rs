@@ -110,11 +110,9 @@ impl std::fmt::Debug for dyn CheckpointService {
 #[derive(Clone, Debug)]
 pub struct CheckpointAccess {
     pub histories: Arc<dyn CheckpointService>,
-    /// Approver of restores.
     pub backend: Arc<dyn ApprovalBackend>,
 }
 
-/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Session whose files were restored.
@@ -132,7 +130,6 @@ impl std::fmt::Debug for dyn Snapshots {
     }
 }
 
-/// Configuration of a mediator.
 #[derive(Debug)]
 pub struct Mediate {
     pub policy: Arc<ResolvedPolicy>,
@@ -144,7 +141,6 @@ pub struct Mediate {
     pub own_network: bool,
     /// Whether the supervisor judges changes of owners, modes, times and attributes, because no mount enforces them.
     pub judges_metadata: bool,
-    /// Approver, if there is one.
     pub backend: Option<Arc<dyn ApprovalBackend>>,
     pub snapshots: Option<Arc<dyn Snapshots>>,
     /// Whether to record what the command does; opens are then neither asked about nor granted.

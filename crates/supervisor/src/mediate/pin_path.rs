@@ -55,7 +55,6 @@ impl Identity {
     }
 }
 
-/// Kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinnedKind {
     File,
@@ -92,7 +91,6 @@ impl OpenTarget {
         }
     }
 
-    /// Identity of the object, if there is one.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
             OpenTarget::There { identity, .. } => Some(*identity),

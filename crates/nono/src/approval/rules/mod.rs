@@ -180,7 +180,6 @@ impl ApprovalRule {
 /// A request, as the rules see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The resolved path.
     pub path: &'a Path,
     pub access: AccessMode,
     /// Directory that an approval with scope "directory" would open; `None`: that scope is not possible.
@@ -231,7 +230,6 @@ impl PolicyFile {
         &self.rules
     }
 
-    /// Rules that have expired.
     pub fn expired(&self) -> impl Iterator<Item = &ApprovalRule> {
         let now = now();
         self.rules.iter().filter(move |rule| rule.is_over(now))

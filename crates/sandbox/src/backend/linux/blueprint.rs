@@ -27,7 +27,6 @@ pub struct SessionPaths {
     pub mask_dir: PathBuf,
     /// Mask with mode 000: what a closed file or socket looks like from inside.
     pub mask_file: PathBuf,
-    /// Empty directory.
     pub empty_dir: PathBuf,
     /// Replacement for `/run`, made when granted entries have to be mounted into it.
     pub run_dir: PathBuf,
@@ -132,14 +131,12 @@ pub struct WatchedName {
     pub cover: Cover,
 }
 
-/// Cover of a watched name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// An empty mask.
     Nothing,
     /// The object itself, read-only.
     Itself,
-    /// A copy: this file.
     Copy(PathBuf),
 }
 

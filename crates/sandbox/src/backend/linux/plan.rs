@@ -80,7 +80,6 @@ impl Prepared {
         })
     }
 
-    /// Plan for one command.
     pub fn plan(&self, command: Command) -> Result<LaunchPlan, PlanError> {
         let program = ChildProgram::new(
             c_path(&command.program, "the program's path")?,

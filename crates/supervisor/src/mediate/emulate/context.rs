@@ -76,10 +76,8 @@ impl fmt::Debug for Handled {
 
 /// The session's own request socket, which the command may always connect to.
 pub(crate) trait RequestSocket: Send + Sync + fmt::Debug {
-    /// Whether this is its file.
     fn is_at(&self, device: u64, inode: u64) -> bool;
 
-    /// Connects the asker's socket to it.
     fn connect(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()>;
 }
 
@@ -175,11 +173,9 @@ fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
     Err(libc::EACCES)
 }
 
-/// One trapped call.
 #[derive(Clone, Copy)]
 pub(crate) struct TrappedCall<'a> {
     pub(crate) notification: &'a Notification,
-    /// Whether it still waits.
     pub(crate) waits: &'a dyn Fn() -> bool,
 }
 
@@ -205,7 +201,6 @@ impl TrappedCall<'_> {
         if (self.waits)() { result } else { Err(GONE) }
     }
 
-    /// Reads bytes at `address`.
     pub(super) fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, i32> {
         let mut buffer = vec![0; length];
         self.checked(notify::read_exactly(self.tid(), address, &mut buffer))?;

@@ -28,7 +28,6 @@ enum MetadataTarget {
     Named(i32),
 }
 
-/// Change to make.
 #[derive(Debug)]
 enum MetadataChange {
     Mode(u32),

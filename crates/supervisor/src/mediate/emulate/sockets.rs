@@ -91,7 +91,6 @@ fn may_reach(scene: &CallContext, address: &[u8]) -> bool {
     }
 }
 
-/// Port of DNS.
 const DNS: u16 = 53;
 
 /// Whether an address is inside a network of the command's own. The kernel reaches only loopback there anyway; other
@@ -109,7 +108,6 @@ fn is_same(at: SocketAddr, proxy: Option<SocketAddrV4>) -> bool {
     proxy.is_some_and(|proxy| at.ip().to_canonical() == *proxy.ip() && at.port() == proxy.port())
 }
 
-/// Parses an internet address.
 fn internet(address: &[u8]) -> Option<SocketAddr> {
     let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
     let ip = match family(address)? {

@@ -23,7 +23,6 @@ pub(super) fn identify(pinned: &OwnedFd) -> Result<(Identity, bool), i32> {
     Ok((Identity::of_stat(&stat), is_socket))
 }
 
-/// Socket granted by its path.
 #[derive(Debug)]
 pub(crate) struct GrantedSocket {
     path: PathBuf,
@@ -54,7 +53,6 @@ impl GrantedSocket {
     }
 }
 
-/// Owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SocketOwner {
     Granted,
