@@ -6,7 +6,7 @@ use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::{ClientTls, Config, Endpoint, HostOverrides, Inject, Limits, Route, RouteKey, Secret};
 
 use super::secret::{self, Surroundings};
-use super::{Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
+use super::{EndpointRule, Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
 use crate::helper::Bundle;
 use nono_policy::glob;
 
@@ -133,7 +133,7 @@ fn inject(route: &RouteConfig, user: &str) -> Result<Inject, ProxyError> {
 
 fn endpoints(route: &RouteConfig, prefix: &str) -> Result<Vec<Endpoint>, ProxyError> {
     let mut endpoints = Vec::new();
-    for (method, path) in &route.endpoint_rules {
+    for EndpointRule { method, path } in &route.endpoint_rules {
         let wrong = |source| ProxyError::Endpoint { prefix: prefix.to_owned(), source };
         let bad = |why| wrong(nono_proxy::EndpointError { pattern: path.clone(), why });
         for pattern in glob::expand(path.as_bytes()).map_err(bad)? {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, NetworkPolicy, PathKind, ResolvedPolicy};
 use nono_policy::{CapabilitySet, is_within};
 use nono_sandbox::{
-    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, ProxyPlace, Refusal, SessionPaths,
-    Support, compile,
+    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, ProxyPlace, Refusal, Support,
+    compile,
 };
 use nono_supervisor::mediate::Mediate;
 use nono_supervisor::{CommandSpec, Options, RunError, RunOutcome, ServiceError, TakesListener};
@@ -74,7 +74,7 @@ impl PreparedCommand {
         if let Some(folder) = &mut folder {
             folder.close_usual_bases(&policy);
         }
-        let paths = folder.as_ref().map_or_else(SessionPaths::none, SessionFolder::paths);
+        let paths = folder.as_ref().map(SessionFolder::paths).unwrap_or_default();
         let blueprint = compile(&policy, &support, ExecStrategy::Supervised, &paths)?;
         let wish = Mediation { accept_weaker: host.nested, ..Mediation::default() };
         let blueprint = placed(blueprint.mediate(wish, &support)?, proxy.as_deref());

@@ -1,6 +1,5 @@
 //! The user's decisions about projects' profiles: `trusted/<hash>.json` in nono's state folder.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::ProjectHash;
@@ -39,18 +38,9 @@ impl Agreement {
     pub(super) fn save(&self, state_dir: &Path) -> Result<(), ProjectProfileError> {
         Ok(state_dir::save_json(state_dir, file(&self.project), self)?)
     }
-
-    pub(super) fn remove(state_dir: &Path, project: &Path) -> Result<bool, ProjectProfileError> {
-        let path = state_dir.join(file(project));
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(ProjectProfileError::Io { path, source }),
-        }
-    }
 }
 
 /// The decision's file in the state folder.
-fn file(project: &Path) -> PathBuf {
+pub(super) fn file(project: &Path) -> PathBuf {
     Path::new("trusted").join(format!("{}.json", ProjectHash::of(project)))
 }

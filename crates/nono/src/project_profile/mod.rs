@@ -228,5 +228,10 @@ impl ProjectProfileHere {
 
 /// Remove the decision about the project in this folder. Returns whether there was one.
 pub fn forget(state_dir: &Path, root: &Path) -> Result<bool, ProjectProfileError> {
-    Agreement::remove(state_dir, root)
+    let path = state_dir.join(agreement::file(root));
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(ProjectProfileError::Io { path, source }),
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use nono_checkpoint::manager::RestoreNote;
-use nono_checkpoint::supervisor_request::{self, RemoteAction};
+use nono_checkpoint::supervisor_request::{Path as AskedPath, RemoteAction};
 use nono_checkpoint::{
     Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, Conflicts, Ensured,
     Origin, ProjectOutcome, Skip,
@@ -115,7 +115,9 @@ impl InsideRequests {
             RemoteAction::Begins { origin, command, targets } => {
                 Ok(self.begins(origin, command.as_deref(), &targets))
             }
-            RemoteAction::After { origin, targets } => Ok(self.after(origin, &targets)),
+            RemoteAction::After { origin, targets } => {
+                Ok(self.in_each(origin, &targets, CheckpointManager::agent_left))
+            }
             RemoteAction::Stopped { origin, targets } => {
                 Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
             }
@@ -166,13 +168,7 @@ impl InsideRequests {
     }
 
     /// Take a checkpoint of each project among the targets.
-    fn before(
-        &self,
-        origin: Origin,
-        reason: &str,
-        command: Option<&str>,
-        targets: &[supervisor_request::Path],
-    ) -> Value {
+    fn before(&self, origin: Origin, reason: &str, command: Option<&str>, targets: &[AskedPath]) -> Value {
         let mut origin = self.mine(origin);
         self.state().conversations.place(&mut origin);
         self.protecting.told_call(&origin, command);
@@ -197,28 +193,24 @@ impl InsideRequests {
         json!({ "turn": origin.turn, "results": results })
     }
 
-    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[supervisor_request::Path]) -> Value {
+    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[AskedPath]) -> Value {
         let mut told = self.mine(origin.clone());
         self.state().conversations.place(&mut told);
         self.protecting.told_call(&told, command);
         self.in_each(origin, targets, CheckpointManager::agent_begins)
     }
 
-    fn after(&self, origin: Origin, targets: &[supervisor_request::Path]) -> Value {
-        self.in_each(origin, targets, CheckpointManager::agent_left)
-    }
-
     fn in_each(
         &self,
         origin: Origin,
-        targets: &[supervisor_request::Path],
+        targets: &[AskedPath],
         work: impl Fn(&mut CheckpointManager, &Path, &Origin) -> Result<(), CheckpointError>,
     ) -> Value {
         let mut origin = self.mine(origin);
         self.state().conversations.place(&mut origin);
         let mut problems = Vec::new();
         let mut projects: Vec<_> =
-            targets.iter().filter_map(|supervisor_request::Path(path)| self.project(path).ok()).collect();
+            targets.iter().filter_map(|AskedPath(path)| self.project(path).ok()).collect();
         projects.sort();
         projects.dedup();
         for project in projects {
@@ -232,9 +224,9 @@ impl InsideRequests {
     }
 
     /// The projects of these paths, each once; and the paths that cannot be protected.
-    fn projects(&self, targets: &[supervisor_request::Path], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
+    fn projects(&self, targets: &[AskedPath], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
         let (mut projects, mut refused) = (Vec::new(), Vec::new());
-        for supervisor_request::Path(target) in targets {
+        for AskedPath(target) in targets {
             match self.project(target) {
                 Ok(project) => projects.push(project),
                 // The kernel denies writing there, so there is nothing to protect.
@@ -253,10 +245,7 @@ impl InsideRequests {
         (projects, refused)
     }
 
-    fn list(
-        &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
-    ) -> Result<Value, CheckpointRequestError> {
+    fn list(&self, AskedPath(dir): &AskedPath) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
         self.with_manager(&project, |manager| {
             let here = manager.here(&project).unwrap_or_default();
@@ -267,9 +256,9 @@ impl InsideRequests {
     /// Changes since a checkpoint that the command may read, as a patch or in brief.
     fn diff(
         &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
+        AskedPath(dir): &AskedPath,
         target: String,
-        paths: &[supervisor_request::Path],
+        paths: &[AskedPath],
         brief: bool,
     ) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
@@ -281,7 +270,7 @@ impl InsideRequests {
             if !compared.manager.roots().iter().all(|root| self.protecting.is_writable(root)) {
                 return Err(CheckpointRequestError::Moved);
             }
-            let chosen: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+            let chosen: Vec<_> = paths.iter().map(|AskedPath(path)| resolved(path)).collect();
             let mut set = checkpoints::changes_of(&mut compared, &chosen);
             let total = set.items.len();
             set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
@@ -328,9 +317,9 @@ impl InsideRequests {
 
     fn restore(
         &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
+        AskedPath(dir): &AskedPath,
         target: &str,
-        paths: &[supervisor_request::Path],
+        paths: &[AskedPath],
         choice: &CheckpointChoice,
         agree: &RestoreConsent<'_>,
     ) -> Result<Value, CheckpointRequestError> {
@@ -338,7 +327,7 @@ impl InsideRequests {
             return Err(CheckpointRequestError::Overwrites);
         }
         let project = self.project(dir)?;
-        let paths: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+        let paths: Vec<_> = paths.iter().map(|AskedPath(path)| resolved(path)).collect();
         if let Some(path) = paths.iter().find(|path| !path.starts_with(&project)) {
             return Err(CheckpointRequestError::Outside { path: path.clone(), project });
         }

@@ -19,8 +19,9 @@ use super::support::{Namespaces, Support};
 use crate::refusal::{NoProcessLimit, Refusal};
 use crate::strategy::ExecStrategy;
 
-/// Directories and files that the caller made for this session, outside every grant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Directories and files that the caller made for this session, outside every grant. A sandbox without mounts needs
+/// none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionPaths {
     pub dir: PathBuf,
     /// Mask with mode 000: what a closed directory looks like from inside.
@@ -45,19 +46,6 @@ impl SessionPaths {
         let dir = self.dir.join("saved");
         let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
         copied.enumerate().map(move |(n, closed)| (closed.resolved.as_path(), dir.join(n.to_string())))
-    }
-
-    /// Paths of a sandbox without mounts, which needs none of them.
-    pub fn none() -> SessionPaths {
-        let nowhere = PathBuf::new;
-        SessionPaths {
-            dir: nowhere(),
-            mask_dir: nowhere(),
-            mask_file: nowhere(),
-            empty_dir: nowhere(),
-            run_dir: nowhere(),
-            others: Vec::new(),
-        }
     }
 }
 
