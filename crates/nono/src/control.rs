@@ -123,7 +123,6 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
 }
 
 impl Running {
-    /// The session's current status.
     pub fn inspect(&self) -> Result<RunningStatus, ControlError> {
         match self.ask(&ControlRequest::Status { id: new_id() })? {
             ChannelResponse::StatusResponse { status, .. } => Ok(*status),

@@ -39,7 +39,6 @@ pub struct DirectoryStatus {
     pub not_covered: NotCovered,
     /// Suggested commands.
     pub next: Vec<String>,
-    /// Problems while reading the state.
     pub problems: Vec<String>,
 }
 
@@ -102,7 +101,6 @@ impl DirectoryStatus {
         DirectoryStatus { dir, undoable, ..status }
     }
 
-    /// Add the project's profile.
     #[must_use]
     pub fn with_project_profile(mut self, context: &HostContext) -> DirectoryStatus {
         let looked = project_profile::look(context);

@@ -65,7 +65,7 @@ impl Default for HostOverrides {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upstream {
     pub host: String,
     pub port: u16,

@@ -154,7 +154,6 @@ impl fmt::Debug for dyn ApprovalBackend {
     }
 }
 
-/// Backend that denies every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAll;
 

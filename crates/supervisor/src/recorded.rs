@@ -42,7 +42,6 @@ pub struct Reached {
     pub loopback: bool,
 }
 
-/// Record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     pub touched: BTreeMap<PathBuf, Touched>,

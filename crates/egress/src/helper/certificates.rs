@@ -15,7 +15,6 @@ const BUNDLES: &[&str] = &[
 ];
 const MAX_BUNDLE: u64 = 8 << 20;
 
-/// Reason why there are no certificates.
 #[derive(Debug, Error)]
 pub enum CertificatesError {
     #[error("{} cannot be used: {why}", .path.display())]

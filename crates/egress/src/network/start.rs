@@ -135,7 +135,7 @@ impl Network {
         let config = Config {
             allowed: hosts.to_vec(),
             token: Some(token.clone()),
-            upstream: networking.upstream.as_ref().map(super::UpstreamProxy::config),
+            upstream: networking.upstream.clone(),
             routes,
             certificates: certificates.clone(),
             ..Config::default()

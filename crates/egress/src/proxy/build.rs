@@ -22,7 +22,7 @@ pub(super) fn engine(
         allowed: config.allowed.clone(),
         reach: HostOverrides { all: config.allow_all_hosts, metadata: false },
         token: Some(token.clone()),
-        upstream: config.external_proxy.as_ref().map(crate::network::UpstreamProxy::config),
+        upstream: config.external_proxy.clone(),
         limits: Limits { connections: config.max_connections, ..Limits::default() },
         intercept: config.intercept_ca_dir.is_some(),
         short_secrets: true,

@@ -63,7 +63,6 @@ pub enum Limit {
     FileSize,
 }
 
-/// Findings about a failed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// Denials; those known exactly come first.

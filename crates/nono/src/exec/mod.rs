@@ -42,7 +42,6 @@ pub const NOT_EXECUTED: i32 = 127;
 /// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
 
-/// Source of the command's input.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Input<'a> {
     /// This process's stdin.
@@ -109,7 +108,6 @@ impl ExecHost {
     }
 }
 
-/// Result of a confined command.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOutcome {
     pub stdout: Vec<u8>,
@@ -121,7 +119,6 @@ pub struct ExecOutcome {
     pub timed_out: bool,
     /// Whether output was dropped.
     pub truncated: bool,
-    /// The limit that ended the command.
     pub limit: Option<LimitHit>,
     /// Requests that were denied.
     pub mediation: MediationReport,

@@ -44,7 +44,6 @@ impl BaseFolders {
     }
 }
 
-/// A grant of the proposed profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposed {
     pub path: PathBuf,
@@ -61,7 +60,6 @@ pub struct Closed {
     pub flags: Vec<String>,
 }
 
-/// Result of learning from a run.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub profile: Profile,

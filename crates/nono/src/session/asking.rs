@@ -18,7 +18,6 @@ use super::error::SessionError;
 use crate::audit::RestoreOwner;
 use crate::rollback::RollbackError;
 
-/// Settings for approvals at run time.
 #[derive(Clone, Debug)]
 pub struct Asking {
     /// `None`: the profile decides.

@@ -199,7 +199,6 @@ impl RunLog {
         self.redactor.clone()
     }
 
-    /// Record a warning of the supervisor.
     pub(super) fn warn(&self, message: String) {
         self.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
     }

@@ -27,7 +27,6 @@ use super::stand_ins;
 use crate::audit::Author;
 use crate::checkpoints::{self, settings};
 
-/// Settings for checkpoints during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpointing {
     /// `None`: the configuration decides.

@@ -99,7 +99,6 @@ impl OpenTarget {
     }
 }
 
-/// Result of following a path.
 #[derive(Debug)]
 pub(super) enum Resolved {
     Target(OpenTarget),

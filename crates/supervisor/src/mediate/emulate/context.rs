@@ -44,7 +44,6 @@ impl From<Result<(), i32>> for CallResponse {
     }
 }
 
-/// Decision of a handler.
 pub(crate) enum Handled {
     Now(CallResponse),
     /// The kernel carries the call out under the rules of the start.

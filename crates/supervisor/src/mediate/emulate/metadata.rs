@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use super::context::{CallContext, CallResponse, Handled, TrappedCall, name_of, through};
 use crate::report::{DeniedAttempt, RefusalReason};
 
-/// Object to change.
 #[derive(Debug)]
 enum MetadataTarget {
     Path {
