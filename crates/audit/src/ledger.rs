@@ -290,7 +290,6 @@ impl Locked<'_> {
         self.last.as_ref().map_or(0, |entry| entry.sequence.saturating_add(1))
     }
 
-    /// Appends the entry of the session with this record.
     pub fn add(&mut self, record: &SessionRecord) -> Result<LedgerEntry, LedgerError> {
         self.append(&record.session_id, record.digest()?, record.completed_at())
     }

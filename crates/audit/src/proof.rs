@@ -55,7 +55,6 @@ pub enum ProofError {
 }
 
 impl Proof {
-    /// Proof for the leaf at `index`.
     pub fn build(leaves: &[Digest], index: u64) -> Result<Proof, ProofError> {
         let count = leaves.len() as u64;
         let none = ProofError::NoSuchRecord { index, count };

@@ -59,7 +59,6 @@ pub struct BadRecord {
     pub why: String,
 }
 
-/// Problem found by verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogProblem {
     pub kind: ProblemKind,

@@ -29,6 +29,9 @@ use locate::{LocatedPath, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
 pub use set::{SetAnswer, SetQuery};
 
+/// Representative of any new name in a folder, for queries.
+pub const SOME_NAME: &str = ".nono-asks-about-this-folder";
+
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]

@@ -51,7 +51,6 @@ pub struct Decoder {
 pub struct BodyStep {
     /// Number of bytes that belong to the body and its framing.
     pub consumed: usize,
-    /// Range of these bytes that is body data.
     pub data: Range<usize>,
 }
 

@@ -188,7 +188,6 @@ impl Secret {
         Secret(secret.into())
     }
 
-    /// Value of `Authorization: Basic` for a user and a password.
     pub fn basic(user: &str, password: &str) -> Secret {
         use base64::Engine;
         Secret(format!(

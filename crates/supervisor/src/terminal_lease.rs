@@ -168,7 +168,6 @@ impl TerminalLeases {
         }
     }
 
-    /// Marks the terminal as free for the next lease.
     pub(crate) fn free(&self) {
         *self.phase() = Phase::Free;
         self.shared.changed.notify_all();

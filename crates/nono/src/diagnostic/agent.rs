@@ -210,7 +210,6 @@ fn typed_again(typed: &Typed, more: &[String]) -> String {
     quote_all(&words)
 }
 
-/// Command line of this run, with more flags.
 fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
     if let Some(typed) = &sandbox.typed {
         return typed_again(typed, more);

@@ -22,7 +22,6 @@ pub struct DiagnosticFormatter<'a> {
 }
 
 impl DiagnosticFormatter<'_> {
-    /// The footer, line by line.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "The command exited with code {}. This may be due to sandbox restrictions.",

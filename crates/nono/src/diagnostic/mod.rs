@@ -15,7 +15,9 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use nono_policy::{AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
+use nono_policy::{
+    AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, SOME_NAME, query_path_on,
+};
 use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
 use nono_supervisor::{Complaint, DenialKind, RunOutcome};
 use nono_sys::wait::Ended;
@@ -210,7 +212,7 @@ fn normal(path: &Path) -> PathBuf {
 /// The denial of removing or renaming, which needs write access to the folder: queried as if a new name were created in
 /// it.
 fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
-    let beside = path.parent()?.join(".nono-asks-about-this-folder");
+    let beside = path.parent()?.join(SOME_NAME);
     let attempt = DeniedAttempt::Open { path: path.to_owned(), access: AccessMode::Write };
     Some(Denial { attempt, ..denial(&beside, AccessMode::Write, policy)? })
 }

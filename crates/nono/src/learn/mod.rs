@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::profile::{DetailedPath, FilesystemSection, NetworkSection, OneOrMany, PathEntry, Profile};
 use nono_policy::{
-    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, is_system_folder,
-    is_within, query_path,
+    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, SOME_NAME,
+    is_system_folder, is_within, query_path,
 };
 use nono_supervisor::recorded::{PathObject, Reached, Recorded, Touched, Use};
 
@@ -70,7 +70,6 @@ pub struct Proposal {
     /// Devices and pipes, which only flags can open, and names that a profile cannot contain.
     pub left_out: Vec<PathBuf>,
     pub executed: Vec<PathBuf>,
-    /// Accesses denied in this run.
     pub denied: Vec<(PathBuf, AccessMode)>,
     pub reached: Vec<(Reached, u64)>,
     pub bound: BTreeSet<u16>,
@@ -150,9 +149,6 @@ fn access(uses: &BTreeSet<Use>) -> Option<AccessMode> {
 fn is_kernels(path: &Path) -> bool {
     is_within(path, Path::new("/proc"))
 }
-
-/// Representative of any new name in a folder.
-const SOME_NAME: &str = ".nono-asks-about-this-folder";
 
 /// Accesses needed beyond the base policy.
 struct Needs<'a> {

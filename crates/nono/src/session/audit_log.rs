@@ -25,8 +25,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::executable;
-use super::exit_code::exit_code;
 use super::notices::network_word;
+use super::report::exit_code;
 use crate::audit;
 use crate::network::{NetworkObserver, NetworkReport};
 
@@ -94,7 +94,6 @@ pub(super) struct AuditPlan {
     key: Option<SigningKey>,
     /// Notice to report once, at the end.
     notice: Option<String>,
-    /// Project profiles in use.
     projects: Vec<ProjectProfile>,
 }
 

@@ -18,7 +18,6 @@ mod created_dirs;
 mod egress;
 mod error;
 mod executable;
-mod exit_code;
 pub(crate) mod folder;
 mod host;
 mod host_streams;
