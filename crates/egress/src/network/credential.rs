@@ -3,6 +3,7 @@
 //! Secrets are fetched outside the sandbox, before the command starts, and go to the proxy's process over its socket.
 //! A file that holds one is closed to the command; a variable that holds one does not reach it.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -170,11 +171,9 @@ impl Credential {
         let CredentialRequest { name, source } = request;
         let own = settings.services.get(&name).cloned();
         let Some(service) = own.or_else(|| services::known(&name)) else {
-            let mut known: Vec<String> = settings.services.keys().cloned().collect();
-            known.extend(services::names().map(str::to_owned));
-            known.sort();
-            known.dedup();
-            return Err(CredentialError::Unknown { name, known });
+            let known = settings.services.keys().cloned().chain(services::names().map(str::to_owned));
+            let known: BTreeSet<_> = known.collect();
+            return Err(CredentialError::Unknown { name, known: known.into_iter().collect() });
         };
         let sources: Vec<SecretSource> = match source {
             Some(source) => vec![source],

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    AuditEvent, CheckpointEvent, Decision, Network, Phase, ProjectProfile, Restore, SessionEnded,
-    SessionStarted, Warning,
+    AuditEvent, Decision, Network, Phase, ProjectProfile, Restore, SessionEnded, SessionStarted, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -28,7 +27,7 @@ use super::executable;
 use super::notices::network_word;
 use super::report::exit_code;
 use crate::audit;
-use crate::network::{NetworkObserver, NetworkReport};
+use crate::network::NetworkObserver;
 
 #[derive(Clone, Debug)]
 pub struct Auditing {
@@ -142,8 +141,8 @@ pub(super) struct LogStart<'a> {
 
 #[derive(Debug)]
 pub(super) struct RunLog {
-    log: Arc<AuditLog>,
-    redactor: Arc<Redactor>,
+    pub(super) log: Arc<AuditLog>,
+    pub(super) redactor: Arc<Redactor>,
     /// Number of prompts and calls reported by agents' hooks.
     told: AtomicU64,
     state: Mutex<AuditingState>,
@@ -190,26 +189,28 @@ impl RunLog {
         Ok(trail)
     }
 
-    pub(super) fn log(&self) -> Arc<AuditLog> {
-        self.log.clone()
-    }
-
-    pub(super) fn redactor(&self) -> Arc<Redactor> {
-        self.redactor.clone()
-    }
-
     pub(super) fn warn(&self, message: String) {
         self.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
     }
 
     /// Record an event. A failed write is kept by the log and shows in the report.
-    fn note(&self, event: &AuditEvent) {
+    pub(super) fn note(&self, event: &AuditEvent) {
         let _ = self.log.note(event);
+    }
+
+    /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
+    pub(super) fn told(&self, event: &AuditEvent) {
+        if self.told.fetch_add(1, Ordering::Relaxed) < MOST_TOLD {
+            self.note(event);
+        }
     }
 
     /// Record the end of the command, or that it could not be run.
     pub(super) fn ended(&self, outcome: &Result<RunOutcome, RunError>) {
-        self.count_told();
+        let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
+        if beyond > 0 {
+            self.warn(format!("{beyond} more prompts and calls of agents are not in this log"));
+        }
         let ended = match outcome {
             Ok(outcome) => SessionEnded {
                 time_ms: now_ms(),
@@ -228,13 +229,6 @@ impl RunLog {
             }
         };
         self.state().ended = Some(ended);
-    }
-
-    /// Record events that the network filter could not report.
-    pub(super) fn network_ended(&self, report: &NetworkReport) {
-        if let Some(lost) = report.missing() {
-            self.warn(lost);
-        }
     }
 
     /// Close the log, if it is still open, and report on it.
@@ -263,32 +257,8 @@ fn limit_word(limit: LimitHit) -> String {
     .to_owned()
 }
 
-impl RunLog {
-    /// Record a checkpoint, or the failure to take one.
-    pub(super) fn checkpoint(&self, event: CheckpointEvent) {
-        self.note(&AuditEvent::Checkpoint(event));
-    }
-}
-
 /// Maximum number of agents' prompts and calls that are recorded one by one: the command can send any number.
 const MOST_TOLD: u64 = 10_000;
-
-impl RunLog {
-    /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
-    pub(super) fn told(&self, event: &AuditEvent) {
-        if self.told.fetch_add(1, Ordering::Relaxed) < MOST_TOLD {
-            self.note(event);
-        }
-    }
-
-    /// Record how many events were left out.
-    pub(super) fn count_told(&self) {
-        let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
-        if beyond > 0 {
-            self.warn(format!("{beyond} more prompts and calls of agents are not in this log"));
-        }
-    }
-}
 
 impl Recorder for RunLog {
     fn taken(&self, manifest: &Manifest) {

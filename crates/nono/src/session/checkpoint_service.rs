@@ -6,7 +6,7 @@
 //! use up or end a turn of another conversation. A restore needs the user's approval, for exactly the checkpoint that
 //! was shown. Every failure is sent as an answer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,7 +17,7 @@ use nono_checkpoint::{
     Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, Conflicts, Ensured,
     Origin, ProjectOutcome, Skip,
 };
-use nono_policy::{AccessMode, QueryResult, query_path};
+use nono_policy::{AccessMode, query_path};
 use nono_supervisor::approval::Subject;
 use nono_supervisor::mediate::{CheckpointService, RestoreConsent};
 use nono_supervisor::request_service::RequestFailure;
@@ -28,6 +28,7 @@ use super::checkpoint_request_error::CheckpointRequestError;
 use super::checkpoints::Protecting;
 use super::rollback_options::resolved;
 use crate::checkpoints::{self, json as shapes};
+use crate::json::path;
 use crate::rollback::patch;
 
 /// Handler of checkpoint requests from inside the sandbox.
@@ -58,8 +59,7 @@ impl CheckpointService for InsideRequests {
     fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure> {
         let answer = match action {
             RemoteAction::Restore { dir, target, paths, conflicts } => {
-                let choice = CheckpointChoice { conflicts, ..CheckpointChoice::default() };
-                self.restore(&dir, &target, &paths, &choice, agree)
+                self.restore(&dir, &target, &paths, conflicts, agree)
             }
             action => on_a_deep_stack(|| self.answer(action)),
         };
@@ -133,44 +133,43 @@ impl InsideRequests {
         Origin { run: Some(self.protecting.run.clone()), ..origin }
     }
 
+    /// The same, with the turn its conversation is in.
+    fn placed(&self, origin: Origin) -> Origin {
+        let mut origin = self.mine(origin);
+        self.state().conversations.place(&mut origin);
+        origin
+    }
+
     /// The project of a path, if the sandbox may write it. Links are followed outside the sandbox.
     fn project(&self, path: &Path) -> Result<PathBuf, CheckpointRequestError> {
         let found = resolved(path);
         if !self.protecting.is_writable(&found) {
             return Err(CheckpointRequestError::NotWritable(path.to_owned()));
         }
-        let root = self.protecting.manager().root_of(&found)?;
-        self.check(&root.dir).map(|()| root.dir)
-    }
-
-    /// Check that the project is writable: a link may have changed since the path was resolved.
-    fn check(&self, project: &Path) -> Result<(), CheckpointRequestError> {
-        if self.protecting.is_writable(project) {
-            return Ok(());
+        let project = self.protecting.manager().root_of(&found)?.dir;
+        // A link may have changed since the path was resolved.
+        if !self.protecting.is_writable(&project) {
+            return Err(CheckpointRequestError::NotWritable(project));
         }
-        Err(CheckpointRequestError::NotWritable(project.to_owned()))
+        Ok(project)
     }
 
-    fn manager_of(&self, project: &Path) -> Arc<Mutex<CheckpointManager>> {
+    fn with_manager<T>(&self, project: &Path, work: impl FnOnce(&mut CheckpointManager) -> T) -> T {
         let mut state = self.state();
         if state.managers.len() >= MOST_PROJECTS && !state.managers.contains_key(project) {
             // Their memory of turns is lost: at worst one checkpoint more is taken.
             state.managers.clear();
         }
         let new = || Arc::new(Mutex::new(self.protecting.manager()));
-        state.managers.entry(project.to_owned()).or_insert_with(new).clone()
-    }
-
-    fn with_manager<T>(&self, project: &Path, work: impl FnOnce(&mut CheckpointManager) -> T) -> T {
-        let manager = self.manager_of(project);
+        let manager = state.managers.entry(project.to_owned()).or_insert_with(new).clone();
+        drop(state);
         let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut manager)
     }
 
     /// Take a checkpoint of each project among the targets.
     fn before(&self, origin: Origin, reason: &str, command: Option<&str>, targets: &[AskedPath]) -> Value {
-        let mut origin = self.mine(origin);
-        self.state().conversations.place(&mut origin);
+        let origin = self.placed(origin);
         self.protecting.told_call(&origin, command);
         let (projects, mut results) = self.projects(targets, reason);
         for project in projects {
@@ -194,9 +193,7 @@ impl InsideRequests {
     }
 
     fn begins(&self, origin: Origin, command: Option<&str>, targets: &[AskedPath]) -> Value {
-        let mut told = self.mine(origin.clone());
-        self.state().conversations.place(&mut told);
-        self.protecting.told_call(&told, command);
+        self.protecting.told_call(&self.placed(origin.clone()), command);
         self.in_each(origin, targets, CheckpointManager::agent_begins)
     }
 
@@ -206,13 +203,10 @@ impl InsideRequests {
         targets: &[AskedPath],
         work: impl Fn(&mut CheckpointManager, &Path, &Origin) -> Result<(), CheckpointError>,
     ) -> Value {
-        let mut origin = self.mine(origin);
-        self.state().conversations.place(&mut origin);
+        let origin = self.placed(origin);
         let mut problems = Vec::new();
-        let mut projects: Vec<_> =
+        let projects: BTreeSet<_> =
             targets.iter().filter_map(|AskedPath(path)| self.project(path).ok()).collect();
-        projects.sort();
-        projects.dedup();
         for project in projects {
             let left = self.with_manager(&project, |manager| {
                 self.protecting.hooks_speak(&project, manager);
@@ -224,11 +218,13 @@ impl InsideRequests {
     }
 
     /// The projects of these paths, each once; and the paths that cannot be protected.
-    fn projects(&self, targets: &[AskedPath], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
-        let (mut projects, mut refused) = (Vec::new(), Vec::new());
+    fn projects(&self, targets: &[AskedPath], reason: &str) -> (BTreeSet<PathBuf>, Vec<Value>) {
+        let (mut projects, mut refused) = (BTreeSet::new(), Vec::new());
         for AskedPath(target) in targets {
             match self.project(target) {
-                Ok(project) => projects.push(project),
+                Ok(project) => {
+                    projects.insert(project);
+                }
                 // The kernel denies writing there, so there is nothing to protect.
                 Err(why) if !self.protecting.is_writable(&resolved(target)) => {
                     refused.push(json!({ "project": path(target), "refused": why.to_string() }));
@@ -240,8 +236,6 @@ impl InsideRequests {
                 }
             }
         }
-        projects.sort();
-        projects.dedup();
         (projects, refused)
     }
 
@@ -303,8 +297,7 @@ impl InsideRequests {
     }
 
     fn may_see(&self, path: &Path) -> bool {
-        let answer = query_path(&self.protecting.policy, path, true, AccessMode::Read);
-        matches!(answer, QueryResult::Allowed { .. })
+        query_path(&self.protecting.policy, path, true, AccessMode::Read).is_allowed()
     }
 
     /// Notes for a conversation, about projects that the sandbox may write.
@@ -320,10 +313,10 @@ impl InsideRequests {
         AskedPath(dir): &AskedPath,
         target: &str,
         paths: &[AskedPath],
-        choice: &CheckpointChoice,
+        conflicts: Conflicts,
         agree: &RestoreConsent<'_>,
     ) -> Result<Value, CheckpointRequestError> {
-        if choice.conflicts != Conflicts::Keep {
+        if conflicts != Conflicts::Keep {
             return Err(CheckpointRequestError::Overwrites);
         }
         let project = self.project(dir)?;
@@ -331,7 +324,7 @@ impl InsideRequests {
         if let Some(path) = paths.iter().find(|path| !path.starts_with(&project)) {
             return Err(CheckpointRequestError::Outside { path: path.clone(), project });
         }
-        let choice = CheckpointChoice { paths, ..choice.clone() };
+        let choice = CheckpointChoice { paths, ..CheckpointChoice::default() };
         let (checkpoint, subject) = on_a_deep_stack(|| {
             self.with_manager(&project, |manager| planned(manager, &project, target, &choice))
         })?;
@@ -392,10 +385,6 @@ fn said(ensured: &Ensured) -> Value {
         }
         Ensured::Failed { dir, error } => json!({ "project": path(dir), "failed": error.to_string() }),
     }
-}
-
-fn path(path: &Path) -> Value {
-    crate::json::path(path)
 }
 
 /// Maximum number of projects whose managers are kept.

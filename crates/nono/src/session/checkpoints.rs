@@ -4,7 +4,7 @@
 //! Where nothing changed, that costs one stat per file. A failed checkpoint does not stop the run: it is in the report,
 //! in the audit log and in the project's status.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use nono_audit::event::{AgentCall, AgentPrompt, AuditEvent, CheckpointEvent as E
 use nono_catalogue::rollback::recorder::Recorder;
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
-use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
+use nono_policy::{AccessMode, CapabilitySource, FsCapability, ResolvedPolicy, is_within, query_path};
 use nono_snapshot::ChangedByOthers;
 use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::CheckpointAccess;
@@ -52,7 +52,7 @@ impl Checkpointing {
         let planned = self.wanted.unwrap_or(config.enabled).then(|| Planned {
             host,
             config: Config { enabled: true, ..config },
-            writable: writable(policy),
+            writable: writable(policy).map(|grant| grant.resolved.clone()).collect(),
             by_name: self.wanted == Some(true),
         });
         Ok((planned, Some(sweeper)))
@@ -60,9 +60,8 @@ impl Checkpointing {
 }
 
 /// Granted directories that the command may write.
-fn writable(policy: &ResolvedPolicy) -> Vec<PathBuf> {
-    let grants = policy.grants.iter().filter(|grant| grant.access.writes() && !grant.is_file);
-    grants.map(|grant| grant.resolved.clone()).collect()
+fn writable(policy: &ResolvedPolicy) -> impl Iterator<Item = &FsCapability> {
+    policy.grants.iter().filter(|grant| grant.access.writes() && !grant.is_file)
 }
 
 /// Occasional pruning of old checkpoints, whether or not this run takes any.
@@ -209,38 +208,33 @@ impl Protecting {
 
     /// The working directory's project, and directories granted by name that are projects themselves. Those that a
     /// group opens (caches, an agent's own state) do not count.
-    fn projects(&self) -> Vec<PathBuf> {
+    fn projects(&self) -> BTreeSet<PathBuf> {
         let by_name = |source: &CapabilitySource| {
             matches!(source, CapabilitySource::User | CapabilitySource::Profile(_))
         };
-        let granted = self.policy.grants.iter().filter(|grant| by_name(&grant.source));
-        let granted = granted.filter(|grant| grant.access.writes() && !grant.is_file);
         let manager = self.manager();
-        let mut projects = Vec::new();
+        let mut projects = BTreeSet::new();
         let cwd = &self.policy.workdir;
         if self.is_writable(cwd)
             && let Ok(root) = manager.root_of(cwd)
         {
-            projects.push(root.dir);
+            projects.insert(root.dir);
         }
-        for grant in granted {
+        for grant in writable(&self.policy).filter(|grant| by_name(&grant.source)) {
             if let Ok(root) = manager.root_of(&grant.resolved)
                 && root.dir == grant.resolved
                 && root.why != Why::Itself
             {
-                projects.push(root.dir);
+                projects.insert(root.dir);
             }
         }
-        projects.sort();
-        projects.dedup();
         projects
     }
 
     /// Whether the command may write there: granted, and not denied inside the grant.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         let granted = self.plan.writable.iter().any(|grant| is_within(path, grant));
-        let answer = || query_path(&self.policy, path, true, AccessMode::Write);
-        granted && matches!(answer(), QueryResult::Allowed { .. })
+        granted && query_path(&self.policy, path, true, AccessMode::Write).is_allowed()
     }
 
     /// Author of restores made for the command.
@@ -307,7 +301,7 @@ impl Protecting {
     pub(super) fn told_call(&self, origin: &Origin, command: Option<&str>) {
         let Some(trail) = self.trail.as_ref().filter(|_| origin.agent.is_some()) else { return };
         let Origin { agent, session, turn, tool, .. } = origin.clone();
-        let command = command.map(|command| trail.redactor().text(command));
+        let command = command.map(|command| trail.redactor.text(command));
         trail.told(&AuditEvent::AgentCall(AgentCall {
             time_ms: now_ms(),
             agent,
@@ -328,8 +322,9 @@ impl Protecting {
     fn write_down(&self, project: &Path, checkpoint: Option<String>, reason: &str, error: Option<String>) {
         let Some(trail) = &self.trail else { return };
         let project = project.to_owned();
-        let reason = trail.redactor().text(reason);
-        trail.checkpoint(Event { time_ms: now_ms(), project, checkpoint, reason, error });
+        let reason = trail.redactor.text(reason);
+        let event = Event { time_ms: now_ms(), project, checkpoint, reason, error };
+        trail.note(&AuditEvent::Checkpoint(event));
     }
 
     /// After the command's end: free space taken by old checkpoints, and report.
@@ -352,12 +347,9 @@ impl Protecting {
         if self.plan.host.state_dir.join("projects").is_dir() {
             report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
         }
-        let mut projects: Vec<_> = report.taken.iter().map(|(project, _)| project).collect();
-        projects.sort();
-        projects.dedup();
-        let settled: Vec<_> =
-            projects.into_iter().filter_map(|project| manager.settle(project).err()).collect();
-        report.problems.extend(settled.iter().map(ToString::to_string));
+        let projects: BTreeSet<_> = report.taken.iter().map(|(project, _)| project).collect();
+        let unsettled = projects.into_iter().filter_map(|project| manager.settle(project).err());
+        report.problems.extend(unsettled.map(|error| error.to_string()));
         report
     }
 }

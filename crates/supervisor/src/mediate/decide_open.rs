@@ -316,23 +316,13 @@ impl MediatorShared {
 
     /// Leaves the decision to the kernel and the rules the command started with.
     fn leave_to_kernel(&self, open: Open) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.listener.respond_continue(id),
-            OpenSource::Request { reply, .. } => {
-                let _ = reply.send(RequestReply::AlreadyOpen);
-            }
-        }
+        conclude(open, |id| self.listener.respond_continue(id), RequestReply::AlreadyOpen);
     }
 
     /// Lets the kernel return its own error; a request on the socket gets the reason.
     fn kernel_refuses(&self, open: Open, why: &str) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.listener.respond_continue(id),
-            OpenSource::Request { reply, .. } => {
-                let because = RefusalReason::Failed { why: why.to_owned() };
-                let _ = reply.send(RequestReply::Denied { because });
-            }
-        }
+        let because = RefusalReason::Failed { why: why.to_owned() };
+        conclude(open, |id| self.listener.respond_continue(id), RequestReply::Denied { because });
     }
 
     pub(super) fn refuse_waiter(&self, waiter: Waiter, because: RefusalReason) {
@@ -350,11 +340,17 @@ impl MediatorShared {
     }
 
     fn answer_errno(&self, open: Open, errno: i32, because: RefusalReason) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.penalty.refuse(&self.listener, id, errno),
-            OpenSource::Request { reply, .. } => {
-                let _ = reply.send(RequestReply::Denied { because });
-            }
+        let refuse = |id| self.penalty.refuse(&self.listener, id, errno);
+        conclude(open, refuse, RequestReply::Denied { because });
+    }
+}
+
+/// Answers the trapped call, or the request on the socket, whose caller may have gone.
+fn conclude(open: Open, call: impl FnOnce(u64), answer: RequestReply) {
+    match open.source {
+        OpenSource::Call { id, .. } => call(id),
+        OpenSource::Request { reply, .. } => {
+            let _ = reply.send(answer);
         }
     }
 }

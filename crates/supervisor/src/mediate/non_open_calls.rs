@@ -47,7 +47,7 @@ impl MediatorShared {
             libc::SYS_inotify_add_watch => self.watch(trapped),
             _ => emulate::handle(&self.scene, trapped),
         };
-        match handled {
+        match handled.unwrap_or_else(Handled::from) {
             Handled::Now(response) => self.respond(call.id, response),
             Handled::Continue => self.listener.respond_continue(call.id),
             Handled::Refused(attempt, because) => {

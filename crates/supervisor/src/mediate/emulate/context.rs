@@ -21,6 +21,7 @@ use nono_policy::ResolvedPolicy;
 use nono_sys::notify::{self, Notification, PATH_MAX};
 use nono_sys::{other_process, socket_diag};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::renames::Copy;
 use super::unix_sockets::GrantedSocket;
@@ -165,8 +166,8 @@ fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..TRIES {
         match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(rustix::io::Errno::AGAIN) => {}
-            result => return result.map_err(rustix::io::Errno::raw_os_error),
+            Err(Errno::AGAIN) => {}
+            result => return result.map_err(Errno::raw_os_error),
         }
     }
     Err(libc::EACCES)
@@ -241,6 +242,13 @@ impl TrappedCall<'_> {
 /// Current path of the object behind one of the supervisor's descriptors.
 pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
     pin_path::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
+}
+
+/// Whether the object at `path` cannot be judged by that name: it has none any more, or is in `/proc`.
+pub(in crate::mediate) fn is_nameless(fd: &OwnedFd, path: &Path) -> Result<bool, i32> {
+    let links = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?.st_nlink;
+    let system = rustix::fs::fstatfs(fd).map_err(Errno::raw_os_error)?;
+    Ok(links == 0 || !path.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC)
 }
 
 /// Path that leads to exactly this object.

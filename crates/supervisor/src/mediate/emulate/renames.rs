@@ -47,12 +47,9 @@ struct RenameEnd {
     path: PathBuf,
 }
 
-pub(crate) fn rename(scene: &CallContext, call: TrappedCall<'_>) -> Handled {
-    match carried_out(scene, call) {
-        Ok(true) => Handled::Now(CallResponse::Value(0)),
-        Ok(false) => Handled::Continue,
-        Err(errno) => Handled::from(errno),
-    }
+pub(crate) fn rename(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
+    let done = carried_out(scene, call)?;
+    Ok(if done { Handled::Now(CallResponse::Value(0)) } else { Handled::Continue })
 }
 
 /// Whether it was a rename of a copy, or onto one, within its directory, and has been done.

@@ -31,11 +31,7 @@ const FAMILY: usize = size_of::<libc::sa_family_t>();
 /// Value of `AF_UNIX` in an address.
 const UNIX: libc::sa_family_t = 1;
 
-pub(crate) fn connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Handled {
-    decide_connect(scene, call).unwrap_or_else(Handled::from)
-}
-
-fn decide_connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Result<Handled, i32> {
+pub(crate) fn connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Result<Handled, i32> {
     let socket = call.descriptor(call.int(0))?;
     let domain = other_process::domain(socket.as_fd())?;
     let length = usize::try_from(call.int(2)).ok().filter(|length| *length <= ADDRESS_MAX);
@@ -247,11 +243,7 @@ fn connect_abstract(scene: &Arc<CallContext>, socket: OwnedFd, address: Vec<u8>)
 
 /// Emulates `listen`, which is trapped only where ports are granted one by one. A socket that was not bound gets a port
 /// of the kernel's choice.
-pub(crate) fn listen(scene: &CallContext, call: TrappedCall<'_>) -> Handled {
-    decide_listen(scene, call).unwrap_or_else(Handled::from)
-}
-
-fn decide_listen(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
+pub(crate) fn listen(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
     let (NetworkPolicy::Ports { listen, .. } | NetworkPolicy::Filtered { listen, .. }) =
         &scene.policy.network
     else {
