@@ -189,6 +189,10 @@ pub fn compile(
     let (rules, mut late_rules) = rules(policy, layers, handled_fs);
     let (handled_net, ports) = network(policy, abi, layers);
     let memory = policy.limits.memory.map(|_| memory::hold(strategy));
+    let copies = if layers.user { copies(policy, session) } else { Vec::new() };
+    let copied =
+        |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
+    late_rules.extend(copies.iter().map(copied));
     let mut blueprint = Blueprint {
         strategy,
         layers,
@@ -196,22 +200,18 @@ pub fn compile(
         handled_net,
         scoped: if abi >= 6 { scope::ABSTRACT_UNIX_SOCKET | scope::SIGNAL } else { 0 },
         rules,
-        late_rules: Vec::new(),
+        late_rules,
         ports,
         proxy: proxy(policy, layers),
         mounts: Vec::new(),
         watched: Vec::new(),
         run_entries: Vec::new(),
-        copies: if layers.user { copies(policy, session) } else { Vec::new() },
+        copies,
         filter: filter(policy, layers, memory.as_ref()),
         limits: policy.limits.clone(),
         memory,
         workdir: policy.workdir.clone(),
     };
-    let copied =
-        |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
-    late_rules.extend(blueprint.copies.iter().map(copied));
-    blueprint.late_rules = late_rules;
     let unheld = |closed: &&ClosedPath| closed.how == ClosedHow::Mask && closed.kind == PathKind::Absent;
     if let Some(closed) = policy.closed.iter().find(unheld) {
         return Err(Refusal::CannotHold { path: closed.resolved.clone() });
@@ -273,8 +273,7 @@ fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Re
             need(4, "keeping the network to the filtering proxy without a network namespace")
         }
         _ => Ok(()),
-    }?;
-    Ok(())
+    }
 }
 
 fn check_limits(policy: &ResolvedPolicy, support: &Support, layers: Layers) -> Result<(), Refusal> {
