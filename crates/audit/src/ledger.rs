@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -235,9 +235,9 @@ impl Ledger {
         let length = file.metadata().map_err(|error| self.failed(error))?.len();
         let start = length.saturating_sub(2 * MAX_LINE as u64);
         let mut bytes = Vec::new();
-        let mut from = [0; 2 * MAX_LINE];
-        let read = read_at(file, &mut from, start).map_err(|error| self.failed(error))?;
-        bytes.extend_from_slice(&from[..read]);
+        let mut file = file;
+        file.seek(SeekFrom::Start(start)).map_err(|error| self.failed(error))?;
+        file.take(2 * MAX_LINE as u64).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
             // No complete line yet; in a longer file this means that it is not a ledger.
             return if start == 0 { Ok((0, None)) } else { Err(self.bad(0, LedgerFlaw::TooLong)) };
@@ -251,19 +251,6 @@ impl Ledger {
     fn bad(&self, line: u64, flaw: LedgerFlaw) -> LedgerError {
         LedgerError::Bad { path: self.path.clone(), line, flaw }
     }
-}
-
-fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], start + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 /// Locks the file until it is closed.

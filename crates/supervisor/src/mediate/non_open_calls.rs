@@ -64,7 +64,7 @@ impl MediatorShared {
         }
     }
 
-    fn respond(&self, id: u64, response: CallResponse) {
+    pub(super) fn respond(&self, id: u64, response: CallResponse) {
         match response {
             CallResponse::Errno(errno) => self.listener.respond_errno(id, errno),
             CallResponse::Value(value) => self.listener.respond_value(id, value),

@@ -257,6 +257,6 @@ pub(in crate::mediate) fn through(fd: &OwnedFd) -> PathBuf {
 }
 
 /// Errno of an error; EACCES if it has none.
-pub(super) fn errno_of(error: &io::Error) -> i32 {
+pub(in crate::mediate) fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EACCES)
 }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 pub(super) use bounded_threads::BoundedThreads;
 pub(crate) use context::RequestSocket;
-pub(super) use context::{CallContext, CallResponse, Handled, TrappedCall, is_nameless, name_of, through};
+pub(super) use context::{
+    CallContext, CallResponse, Handled, TrappedCall, errno_of, is_nameless, name_of, through,
+};
 pub(super) use sockets::{Bound, bound, reached};
 
 /// Decides about a call that opens nothing.
