@@ -187,7 +187,6 @@ impl TerminalLeases {
 
     /// Ends leasing. A current lease is taken back first, unless its holder does not react in time.
     fn shut(&self) {
-        self.revoke();
         let out = |phase: &mut Phase| matches!(phase, Phase::Offered(Some(_)) | Phase::Out(_));
         let mut phase = self.phase();
         // A lease taken from here on ends at once.
