@@ -13,14 +13,8 @@ use crate::error::ServiceError;
 const LONGEST: usize = 2048;
 
 /// Opens an address once it is allowed.
-pub trait UrlOpener: Send + Sync {
+pub trait UrlOpener: fmt::Debug + Send + Sync {
     fn open(&self, url: &str) -> Result<(), ServiceError>;
-}
-
-impl fmt::Debug for dyn UrlOpener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UrlOpener")
-    }
 }
 
 /// Redaction of addresses in the log.

@@ -73,18 +73,12 @@ pub struct ExecRequest<'a> {
 }
 
 /// A filtering proxy that runs in this process.
-pub trait Proxy: Send + Sync {
+pub trait Proxy: std::fmt::Debug + Send + Sync {
     /// Port on this machine's loopback address, and the only address the command can reach.
     fn port(&self) -> u16;
 
     /// Serve a socket of the command's network, too, until the returned guard is dropped.
     fn serve_also(&self, listener: std::os::fd::OwnedFd) -> io::Result<Box<dyn Send>>;
-}
-
-impl std::fmt::Debug for dyn Proxy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proxy({})", self.port())
-    }
 }
 
 /// Facts about the machine, supplied by the caller.

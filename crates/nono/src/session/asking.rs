@@ -116,6 +116,7 @@ pub(crate) fn mediate(
 }
 
 /// The session's snapshots, as the mediator uses them.
+#[derive(Debug)]
 struct Running(TrackedSession);
 
 /// Failure to store a file that is about to be written to.

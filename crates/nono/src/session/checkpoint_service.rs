@@ -32,12 +32,13 @@ use crate::json::path;
 use crate::rollback::patch;
 
 /// Handler of checkpoint requests from inside the sandbox.
+#[derive(Debug)]
 pub(super) struct InsideRequests {
     protecting: Arc<Protecting>,
     state: Mutex<ServiceState>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct ServiceState {
     conversations: Conversations,
     /// One per project, so that projects do not wait for each other.
@@ -395,12 +396,12 @@ const MOST_LISTED: usize = 100;
 const MOST_TEXT: usize = 32 << 10;
 
 /// Current turns of the conversations inside the sandbox.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Conversations {
     turns: HashMap<(Option<String>, Option<String>), SessionTurn>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct SessionTurn {
     prompts: u64,
     id: Option<String>,

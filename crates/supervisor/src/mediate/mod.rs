@@ -43,6 +43,7 @@ mod socketpair;
 mod temp_names;
 mod workers;
 
+use std::fmt::Debug;
 use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -79,7 +80,7 @@ use shared::MediatorShared;
 pub(crate) use workers::Workers;
 
 /// Snapshots of the session, where it has any.
-pub trait Snapshots: Send + Sync {
+pub trait Snapshots: Debug + Send + Sync {
     /// Stores the content of a path before it is written to for the first time.
     fn before_write(&self, path: &Path) -> Result<(), ServiceError>;
 
@@ -91,7 +92,7 @@ pub trait Snapshots: Send + Sync {
 }
 
 /// Checkpoints of projects, for requests from inside the sandbox, which are untrusted.
-pub trait CheckpointService: Send + Sync {
+pub trait CheckpointService: Debug + Send + Sync {
     /// Carries an action out and returns its answer. Nothing is restored before `agree` allowed it; `agree` gets what
     /// the restore would do, and may take as long as a person needs.
     fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure>;
@@ -99,12 +100,6 @@ pub trait CheckpointService: Send + Sync {
 
 /// Asks whether the user agrees to a restore.
 pub type RestoreConsent<'a> = dyn Fn(Subject) -> Result<(), RequestFailure> + 'a;
-
-impl std::fmt::Debug for dyn CheckpointService {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Histories")
-    }
-}
 
 /// Checkpoints of a run, and the approver of their restores.
 #[derive(Clone, Debug)]
@@ -122,12 +117,6 @@ pub struct Restored {
     pub failed: u64,
     /// Summary, as a sentence.
     pub outcome: String,
-}
-
-impl std::fmt::Debug for dyn Snapshots {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Snapshots")
-    }
 }
 
 #[derive(Debug)]
