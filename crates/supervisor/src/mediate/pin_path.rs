@@ -21,7 +21,7 @@ const TRIES: usize = 100;
 /// Calls `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..`
 /// stays below, and returns `EAGAIN`. That must not decide the command's call: left to the kernel, it would be refused
 /// without being judged.
-fn open_how(
+pub(super) fn open_how(
     dir: impl AsFd,
     path: &OsStr,
     flags: OFlags,
@@ -314,7 +314,7 @@ pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: PathStart, path: 
 }
 
 /// Whether it is on procfs, whose content depends on the process that reads it: it is never opened for another one.
-fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
+pub(super) fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let kind: i64 = rustix::fs::fstatfs(fd)?.f_type.into();
     Ok(kind == PROC_MAGIC)

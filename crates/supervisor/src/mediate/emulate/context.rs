@@ -61,19 +61,6 @@ impl From<i32> for Handled {
     }
 }
 
-impl fmt::Debug for Handled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Handled::Now(response) => f.debug_tuple("Now").field(response).finish(),
-            Handled::Refused(attempt, because) => {
-                f.debug_tuple("Refused").field(attempt).field(because).finish()
-            }
-            Handled::Later(_) => f.write_str("Later"),
-            Handled::Continue => f.write_str("Continue"),
-        }
-    }
-}
-
 /// The session's own request socket, which the command may always connect to.
 pub(crate) trait RequestSocket: Send + Sync + fmt::Debug {
     fn is_at(&self, device: u64, inode: u64) -> bool;
@@ -159,18 +146,13 @@ impl CallContext {
 }
 
 fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
-    /// Number of attempts: the kernel gives up when directories are renamed during the walk.
-    const TRIES: usize = 32;
     let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | last;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..TRIES {
-        match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN) => {}
-            result => return result.map_err(Errno::raw_os_error),
-        }
-    }
-    Err(libc::EACCES)
+    pin_path::open_how(root, path.as_os_str(), flags, Mode::empty(), resolve).map_err(|error| match error {
+        Errno::AGAIN => libc::EACCES,
+        error => error.raw_os_error(),
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -247,8 +229,8 @@ pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
 /// Whether the object at `path` cannot be judged by that name: it has none any more, or is in `/proc`.
 pub(in crate::mediate) fn is_nameless(fd: &OwnedFd, path: &Path) -> Result<bool, i32> {
     let links = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?.st_nlink;
-    let system = rustix::fs::fstatfs(fd).map_err(Errno::raw_os_error)?;
-    Ok(links == 0 || !path.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC)
+    let on_proc = pin_path::on_proc(fd.as_fd()).map_err(|error| errno_of(&error))?;
+    Ok(links == 0 || !path.is_absolute() || on_proc)
 }
 
 /// Path that leads to exactly this object.
