@@ -42,7 +42,7 @@ pub(crate) struct ScreenModel {
 
 impl std::fmt::Debug for ScreenModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mirror").field("edge", &self.edge).finish_non_exhaustive()
+        f.debug_struct("ScreenModel").field("edge", &self.edge).finish_non_exhaustive()
     }
 }
 

@@ -212,11 +212,9 @@ impl Credential {
     }
 
     pub(super) fn fetch(&self, around: &SecretSources<'_>) -> Result<Secret, CredentialError> {
-        let name = &self.service.name;
-        let wrong = || CredentialError::Secret { name: name.clone() };
         let text = self.text(around)?;
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(wrong());
+            return Err(CredentialError::Secret { name: self.service.name.clone() });
         }
         Ok(Secret::new(text))
     }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use nono_agents::hooks::run::SandboxAround;
 use nono_checkpoint::trigger::ToolCall;
+use nono_policy::error::grant_flag;
 use nono_policy::text::{quote_all, shown};
-use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
+use nono_policy::{AccessMode, CapabilitySource, GrantKind, NetworkPolicy, ResolvedPolicy, Typed};
 use nono_supervisor::report::DeniedAttempt;
 use nono_supervisor::request;
 
+use super::format::is_base;
 use super::{Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text};
 use crate::session::network_word;
 
@@ -117,11 +119,8 @@ fn denied(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
 }
 
 fn open(sandbox: &Sandbox) -> Vec<String> {
-    let chosen = |grant: &&FsCapability| {
-        !matches!(grant.source, CapabilitySource::System | CapabilitySource::Group(_))
-    };
     let mut lines = vec!["Allowed:".to_owned()];
-    let grants: Vec<_> = sandbox.policy.grants.iter().filter(chosen).collect();
+    let grants: Vec<_> = sandbox.policy.grants.iter().filter(|grant| !is_base(grant)).collect();
     lines.extend(
         grants.iter().take(LINES).map(|grant| format!("  {} {}", grant.access, shown(&grant.resolved))),
     );
@@ -221,15 +220,11 @@ fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
         words.extend(["--profile".to_owned(), profile.clone()]);
     }
     for grant in policy.grants.iter().filter(|grant| grant.source == CapabilitySource::User) {
-        let flag = match (grant.access, grant.is_file) {
-            (AccessMode::Read, false) => "--read",
-            (AccessMode::Write, false) => "--write",
-            (AccessMode::ReadWrite, false) => "--allow",
-            (AccessMode::Read, true) => "--read-file",
-            (AccessMode::Write, true) => "--write-file",
-            (AccessMode::ReadWrite, true) => "--allow-file",
-        };
-        words.extend([flag.to_owned(), grant.resolved.to_string_lossy().into_owned()]);
+        let kind = if grant.is_file { GrantKind::File } else { GrantKind::Directory };
+        words.extend([
+            grant_flag(grant.access, kind).to_owned(),
+            grant.resolved.to_string_lossy().into_owned(),
+        ]);
     }
     let hosts = policy.hosts.iter().filter(|host| host.source == CapabilitySource::User);
     words.extend(hosts.flat_map(|host| ["--allow-domain".to_owned(), host.rule.to_string()]));

@@ -231,6 +231,6 @@ const GENERAL: &[(&str, &str)] = &[
 ];
 
 /// Whether the grant comes from nono or a group, not from the user or a profile.
-fn is_base(grant: &FsCapability) -> bool {
+pub(super) fn is_base(grant: &FsCapability) -> bool {
     matches!(grant.source, CapabilitySource::Group(_) | CapabilitySource::System)
 }

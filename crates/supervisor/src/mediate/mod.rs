@@ -9,12 +9,13 @@
 //! **Every error path denies.** This was checked line by line, and has to be again with every change:
 //! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
 //! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
-//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `call_recorder`); for the other
-//!   families nothing behind it would hold (see `others`).
+//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `call_recorder`); for
+//!   the other families nothing behind it would hold (see `non_open_calls`).
 //! - `respond_fd` is called in one place (`respond_opened`): after `judge`, with an object opened from its own pin, or
-//!   with a file that was made for the command and has no name; `add_fd` in one (`pairs`), with sockets that were just made and are connected to each other alone.
-//! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end of the
-//!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.
+//!   with a file that was made for the command and has no name; `add_fd` in one (`socketpair`), with sockets that were
+//!   just made and are connected to each other alone.
+//! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end
+//!   of the `alive` socket, and the run loop kills the command. A call that is never answered never returns.
 //! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
 
 mod aliases;
