@@ -54,7 +54,6 @@ pub struct SessionStarted {
     pub ledger_head: Option<Digest>,
 }
 
-/// Profile of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectProfile {
     #[serde(with = "nono_sys::path_serde")]
@@ -72,7 +71,7 @@ pub struct Executable {
     pub sha256: Digest,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEnded {
     pub time_ms: u64,
     pub exit_code: i32,
@@ -87,16 +86,14 @@ pub struct SessionEnded {
 }
 
 impl SessionEnded {
+    /// End of a session whose command never ran.
+    pub fn not_run(time_ms: u64) -> SessionEnded {
+        SessionEnded { time_ms, exit_code: i32::from(NOT_RUN), ..SessionEnded::default() }
+    }
+
     /// End of a session whose supervisor was killed, written by a later command.
     pub fn interrupted(time_ms: u64) -> SessionEnded {
-        SessionEnded {
-            time_ms,
-            exit_code: i32::from(NOT_RUN),
-            signal: None,
-            limit: None,
-            stopped: false,
-            interrupted: true,
-        }
+        SessionEnded { interrupted: true, ..SessionEnded::not_run(time_ms) }
     }
 }
 
@@ -165,7 +162,6 @@ pub struct UrlOpen {
     pub error: Option<String>,
 }
 
-/// Phase of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -193,7 +189,6 @@ pub struct Network {
     pub reason: Option<String>,
     /// Category of `reason` as a fixed word, for programs.
     pub category: Option<String>,
-    /// Address that was dialled.
     pub address: Option<String>,
     /// Name of the credential that was inserted.
     pub credential: Option<String>,

@@ -15,7 +15,6 @@ fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     opened(path, OFlags::RDONLY)
 }

@@ -1,7 +1,7 @@
 //! Digests, each with a domain of its own, so that a digest of one kind never equals one of another.
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::BufWriter;
 
 use nono_sys::hex;
 use serde::{Deserialize, Serialize, Serializer};
@@ -24,23 +24,9 @@ pub const SEAL_DOMAIN: &[u8] = b"nono.audit.seal.alpha\n";
 pub const ALGORITHM: &str = "sha256";
 
 /// A SHA-256 digest; 64 lower-case hexadecimal digits in text.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
-
-/// Writer that hashes what is written.
-struct Hashing(Sha256);
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 impl Digest {
     /// Chain digest before the first record.
@@ -66,11 +52,10 @@ impl Digest {
 
     /// Digest of a value as compact JSON, which is streamed.
     pub fn of_json(value: &impl Serialize) -> Result<Digest, serde_json::Error> {
-        let mut hasher = BufWriter::new(Hashing(Sha256::new()));
+        let mut hasher = BufWriter::new(Sha256::new());
         serde_json::to_writer(&mut hasher, value)?;
         // Writing to a hasher cannot fail.
-        let Hashing(hasher) =
-            hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
+        let hasher = hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
         Ok(Digest(hasher.finalize().into()))
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,6 @@ use nono_sys::time::iso_ms as iso;
 
 /// Name of the file, beside the folders of the sessions.
 pub const LEDGER: &str = "ledger.ndjson";
-/// Maximum length of a line.
 const MAX_LINE: usize = 4096;
 
 #[derive(Debug, Error)]
@@ -169,27 +168,30 @@ impl Ledger {
     /// All entries, each checked against those before it. Holds a shared lock, so that no writer is in the middle of a
     /// line.
     pub fn entries(&self) -> Result<Entries, LedgerError> {
-        let input = match files::open(&self.path) {
-            Ok(file) => {
-                lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
-                Some(BufReader::new(file))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(self.failed(error)),
-        };
-        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
+        Ok(self.entries_of(self.open_shared()?))
     }
 
-    /// Last chain hash; `None` for an empty ledger.
-    pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
+    fn entries_of(&self, file: Option<File>) -> Entries {
+        let input = file.map(BufReader::new);
+        Entries { ledger: self.clone(), input, last: None, torn: false, over: false }
+    }
+
+    /// The file, locked against writers; `None` if there is none yet.
+    fn open_shared(&self) -> Result<Option<File>, LedgerError> {
         match files::open(&self.path) {
             Ok(file) => {
                 lock(&file, FlockOperation::LockShared).map_err(|error| self.failed(error))?;
-                Ok(self.tail(&file)?.1.map(|entry| entry.chain_hash))
+                Ok(Some(file))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// Last chain hash; `None` for an empty ledger.
+    pub fn head(&self) -> Result<Option<Digest>, LedgerError> {
+        let last = self.open_shared()?.map(|file| self.tail(&file)).transpose()?;
+        Ok(last.and_then(|(_, entry)| entry).map(|entry| entry.chain_hash))
     }
 
     /// Locks the ledger for writing; no other process writes while the lock is held.
@@ -208,7 +210,9 @@ impl Ledger {
     pub fn removed(&self, ids: &[&str], time_ms: u64) -> Result<u64, LedgerError> {
         let mut ledger = self.lock()?;
         let mut known = HashSet::new();
-        for entry in self.unlocked_entries()? {
+        // The lock is held already.
+        let file = files::open(&self.path).map_err(|error| self.failed(error))?;
+        for entry in self.entries_of(Some(file)) {
             let entry = entry?;
             if entry.removed {
                 known.remove(&entry.session_id);
@@ -226,21 +230,14 @@ impl Ledger {
         Ok(told)
     }
 
-    /// All entries, for a caller that holds the lock already.
-    fn unlocked_entries(&self) -> Result<Entries, LedgerError> {
-        let file = files::open(&self.path).map_err(|error| self.failed(error))?;
-        let input = Some(BufReader::new(file));
-        Ok(Entries { ledger: self.clone(), input, last: None, torn: false, over: false })
-    }
-
     /// End of the last complete line, and its entry. Only that line is read and checked; `verify` checks all of them.
     fn tail(&self, file: &File) -> Result<(u64, Option<LedgerEntry>), LedgerError> {
         let length = file.metadata().map_err(|error| self.failed(error))?.len();
         let start = length.saturating_sub(2 * MAX_LINE as u64);
         let mut bytes = Vec::new();
-        let mut from = [0; 2 * MAX_LINE];
-        let read = read_at(file, &mut from, start).map_err(|error| self.failed(error))?;
-        bytes.extend_from_slice(&from[..read]);
+        let mut file = file;
+        file.seek(SeekFrom::Start(start)).map_err(|error| self.failed(error))?;
+        file.take(2 * MAX_LINE as u64).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
             // No complete line yet; in a longer file this means that it is not a ledger.
             return if start == 0 { Ok((0, None)) } else { Err(self.bad(0, LedgerFlaw::TooLong)) };
@@ -256,19 +253,6 @@ impl Ledger {
     }
 }
 
-fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], start + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
 /// Locks the file until it is closed.
 fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     loop {
@@ -279,7 +263,6 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
     }
 }
 
-/// Ledger locked for writing.
 #[derive(Debug)]
 pub struct Locked<'a> {
     ledger: &'a Ledger,
@@ -294,7 +277,6 @@ impl Locked<'_> {
         self.last.as_ref().map_or(0, |entry| entry.sequence.saturating_add(1))
     }
 
-    /// Appends the entry of the session with this record.
     pub fn add(&mut self, record: &SessionRecord) -> Result<LedgerEntry, LedgerError> {
         self.append(&record.session_id, record.digest()?, record.completed_at())
     }

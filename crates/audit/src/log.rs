@@ -169,7 +169,6 @@ impl AuditLog {
         Ok(AuditLog { dir: dir.to_owned(), ledger, options, reserve, remarks, state: Mutex::new(state) })
     }
 
-    /// Folder of the session.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

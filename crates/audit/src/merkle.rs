@@ -2,7 +2,6 @@
 
 use crate::hash::{Digest, MERKLE_DOMAIN};
 
-/// Digest of two nodes.
 pub fn node(left: &Digest, right: &Digest) -> Digest {
     Digest::of(MERKLE_DOMAIN, &[left.as_bytes(), right.as_bytes()])
 }

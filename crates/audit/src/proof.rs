@@ -55,7 +55,6 @@ pub enum ProofError {
 }
 
 impl Proof {
-    /// Proof for the leaf at `index`.
     pub fn build(leaves: &[Digest], index: u64) -> Result<Proof, ProofError> {
         let count = leaves.len() as u64;
         let none = ProofError::NoSuchRecord { index, count };
@@ -175,15 +174,10 @@ impl EventProof {
             Some(seal) => self.proof.check_against(&seal.merkle_root, seal.event_count)?,
             None => self.proof.check()?,
         }
-        match (key, &self.seal) {
-            (None, Some(seal)) if seal.signature.is_some() => {
-                seal.check_signature(&self.session_id, None)?;
-            }
-            (None, _) => {}
-            (Some(key), Some(seal)) if seal.signature.is_some() => {
-                seal.check_signature(&self.session_id, Some(key))?;
-            }
-            (Some(_), _) => return Err(ProofError::Unsigned),
+        match self.seal.as_ref().filter(|seal| seal.signature.is_some()) {
+            Some(seal) => seal.check_signature(&self.session_id, key).map(drop)?,
+            None if key.is_some() => return Err(ProofError::Unsigned),
+            None => {}
         }
         Ok(())
     }

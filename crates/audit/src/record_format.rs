@@ -42,7 +42,6 @@ impl Chain {
         self.tree.root()
     }
 
-    /// Link of the next record.
     pub fn link(&self, event_json: &[u8]) -> Link {
         let leaf_hash = leaf(event_json);
         let chain_hash = chain(self.head, &leaf_hash);
@@ -55,7 +54,6 @@ impl Chain {
     }
 }
 
-/// Digest of one event.
 pub fn leaf(event_json: &[u8]) -> Digest {
     Digest::of(EVENT_DOMAIN, &[event_json])
 }

@@ -15,7 +15,6 @@ use crate::hash::{Digest, SESSION_DIGEST_DOMAIN};
 
 /// Name of the file.
 pub const SESSION: &str = "session.json";
-/// Maximum size of the file.
 const MAX_FILE: u64 = 16 << 20;
 
 #[derive(Debug, Error)]
@@ -26,7 +25,7 @@ pub enum SessionError {
     Malformed { path: PathBuf, source: serde_json::Error },
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
     pub session_id: String,
     pub started: String,
@@ -158,7 +157,6 @@ impl From<&Network> for NetworkEntry {
 }
 
 impl SessionRecord {
-    /// Reads the record of the session in `dir`.
     pub fn read(dir: &Path) -> Result<SessionRecord, SessionError> {
         Ok(Self::read_exact(dir)?.0)
     }
@@ -287,28 +285,14 @@ pub(crate) fn golden() -> SessionRecord {
         started: "2026-04-21T20:00:00Z".into(),
         ended: Some("2026-04-21T20:00:01Z".into()),
         command: vec!["/bin/pwd".into()],
-        executable_identity: None,
         tracked_paths: vec!["/tmp/work".into()],
-        snapshot_count: 0,
         exit_code: Some(0),
-        merkle_roots: Vec::new(),
-        network_events: Vec::new(),
         audit_event_count: 2,
-        audit_integrity: None,
-        audit_attestation: None,
-        name: None,
         version: "0".into(),
         pid: 1,
         workdir: "/tmp/work".into(),
-        policy_digest: Digest::ZERO,
         network: "blocked".into(),
-        signal: None,
-        limit: None,
-        stopped: false,
-        interrupted: false,
-        counts: EventCounts::default(),
-        sealed: false,
-        ledger_sequence: None,
+        ..SessionRecord::default()
     }
 }
 

@@ -47,7 +47,6 @@ impl Summary {
         self.seal.as_ref()
     }
 
-    /// Numbers of events so far.
     pub fn counts(&self) -> EventCounts {
         let denials = self.denials.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let mut counts = EventCounts { denials, ..self.counts.clone() };
@@ -113,30 +112,16 @@ impl Summary {
         Some(SessionRecord {
             session_id: started.session_id,
             started: iso(started.time_ms),
-            ended: None,
             command: started.command,
             executable_identity: started.executable,
             tracked_paths: started.tracked_paths,
-            snapshot_count: 0,
-            exit_code: None,
-            merkle_roots: Vec::new(),
-            network_events: Vec::new(),
-            audit_event_count: 0,
-            audit_integrity: None,
-            audit_attestation: None,
             name: started.name,
             version: started.version,
             pid: started.pid,
             workdir: started.workdir,
             policy_digest: started.policy_digest,
             network: started.network,
-            signal: None,
-            limit: None,
-            stopped: false,
-            interrupted: false,
-            counts: EventCounts::default(),
-            sealed: false,
-            ledger_sequence: None,
+            ..SessionRecord::default()
         })
     }
 

@@ -59,7 +59,6 @@ pub struct BadRecord {
     pub why: String,
 }
 
-/// Problem found by verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogProblem {
     pub kind: ProblemKind,
@@ -147,6 +146,11 @@ impl Check {
         self.problems.push(LogProblem { kind, message: message.into() });
     }
 
+    /// The value of a result; an error is a problem.
+    fn read<T>(&mut self, kind: ProblemKind, result: Result<T, impl std::fmt::Display>) -> Option<T> {
+        result.map_err(|error| self.problem(kind, error.to_string())).ok()
+    }
+
     fn log(&mut self, found: &SessionRecords) -> Option<BadRecord> {
         match &found.bad {
             Some(ReadError::Bad { number, flaw, .. }) => {
@@ -174,17 +178,13 @@ impl Check {
     /// Checks that the record matches the log. (After a bad record there is nothing to compare it with.)
     fn session(&mut self, dir: &Path, found: &SessionRecords) -> Option<SessionRecord> {
         let (record, bytes) = match SessionRecord::read_exact(dir) {
-            Ok(read) => read,
             Err(SessionError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound && found.chain.count() <= 1 =>
             {
                 // Killed before session.json was written.
                 return None;
             }
-            Err(error) => {
-                self.problem(ProblemKind::Unreadable, error.to_string());
-                return None;
-            }
+            read => self.read(ProblemKind::Unreadable, read)?,
         };
         if found.bad.is_some() {
             return Some(record);
@@ -230,13 +230,8 @@ impl Check {
         if seal.signature.is_none() && expected.is_none() {
             return None;
         }
-        match seal.check_signature(&started.session_id, expected) {
-            Ok(key) => Some(key.to_string()),
-            Err(error) => {
-                self.problem(ProblemKind::Signature, error.to_string());
-                None
-            }
-        }
+        let checked = seal.check_signature(&started.session_id, expected);
+        self.read(ProblemKind::Signature, checked).map(|key| key.to_string())
     }
 
     fn ledger(
@@ -246,13 +241,8 @@ impl Check {
         record: Option<&SessionRecord>,
     ) -> Option<LedgerEntry> {
         let started = found.summary.started()?;
-        let (entry, begun) = match look_up(ledger, &started.session_id, started.ledger_head) {
-            Ok(found) => found,
-            Err(error) => {
-                self.problem(ProblemKind::Ledger, error.to_string());
-                return None;
-            }
-        };
+        let looked_up = look_up(ledger, &started.session_id, started.ledger_head);
+        let (entry, begun) = self.read(ProblemKind::Ledger, looked_up)?;
         if !begun {
             self.problem(
                 ProblemKind::Ledger,
@@ -306,7 +296,6 @@ fn look_up(
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LedgerVerification {
     pub ok: bool,
-    /// Number of good entries.
     pub entry_count: u64,
     pub head: Option<Digest>,
     /// Whether the last line is incomplete; the next writer cuts it off.

@@ -37,7 +37,6 @@ pub enum ControlError {
     WrongAnswer { id: String },
 }
 
-/// A running session.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub info: SessionInfo,
@@ -124,7 +123,6 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Running, ControlError> {
 }
 
 impl Running {
-    /// The session's current status.
     pub fn inspect(&self) -> Result<RunningStatus, ControlError> {
         match self.ask(&ControlRequest::Status { id: new_id() })? {
             ChannelResponse::StatusResponse { status, .. } => Ok(*status),

@@ -22,12 +22,10 @@ use crate::undo::{Point, Points, UndoError, Undoing};
 /// Maximum number of undoable steps and of left-out names.
 pub const LISTED: usize = 5;
 
-/// Status of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct DirectoryStatus {
     pub dir: PathBuf,
     pub checkpoints: CheckpointsHere,
-    /// The profile of the project, if there is one.
     pub project_profile: Option<(PathBuf, Standing)>,
     /// Agents with hooks, working or not.
     pub hooks: Vec<HookStatus>,
@@ -41,7 +39,6 @@ pub struct DirectoryStatus {
     pub not_covered: NotCovered,
     /// Suggested commands.
     pub next: Vec<String>,
-    /// Problems while reading the state.
     pub problems: Vec<String>,
 }
 
@@ -104,7 +101,6 @@ impl DirectoryStatus {
         DirectoryStatus { dir, undoable, ..status }
     }
 
-    /// Add the project's profile.
     #[must_use]
     pub fn with_project_profile(mut self, context: &HostContext) -> DirectoryStatus {
         let looked = project_profile::look(context);

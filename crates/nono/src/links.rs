@@ -76,7 +76,6 @@ fn agreed(state_dir: &Path) -> Vec<EscapingLink> {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// Save the user's agreement.
 pub fn agree(state_dir: &Path, escaping_links: &[EscapingLink]) -> Result<(), StateFileError> {
     let mut all = agreed(state_dir);
     // A link has one target.

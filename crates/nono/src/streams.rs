@@ -59,7 +59,6 @@ impl Drop for CancelPipe {
     }
 }
 
-/// Captured output of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
     pub stdout: Vec<u8>,

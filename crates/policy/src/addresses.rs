@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::host_rule::{Host, HostName, HostRule, Hosts};
 
-/// Class of a closed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressClass {

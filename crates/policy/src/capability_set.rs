@@ -69,7 +69,6 @@ impl CapabilitySet {
         self.add(path.as_ref(), access, GrantShape::File, CapabilitySource::User)
     }
 
-    /// Allows connecting to a unix socket.
     pub fn allow_unix_socket(&mut self, path: impl AsRef<Path>) -> Result<(), CapabilityError> {
         let path = path.as_ref();
         let found = find(path)?;
@@ -259,10 +258,6 @@ impl CapabilitySet {
         }
     }
 
-    pub fn into_policy(self) -> Result<ResolvedPolicy, PolicyError> {
-        self.to_policy()
-    }
-
     /// The policy to enforce: one rule a grant, denied paths masked where a grant covers them.
     pub fn to_policy(&self) -> Result<ResolvedPolicy, PolicyError> {
         let grants = merge_grants(self.fs.clone());
@@ -298,7 +293,6 @@ fn hosts_of(network: &NetworkPolicy) -> Vec<HostGrant> {
     hosts.iter().map(|rule| HostGrant { rule: rule.clone(), source: CapabilitySource::User }).collect()
 }
 
-/// Builder of a [`CapabilitySet`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CapabilitySetBuilder {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 const EMBEDDED: &str = include_str!("../data/policy.json");
 
-/// Purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupKind {
@@ -139,7 +138,6 @@ pub struct RememberedKeys {
     pub last: usize,
 }
 
-/// Format of a saved file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SavedFormat {

@@ -165,8 +165,8 @@ impl PolicyError {
     }
 }
 
-/// The flag that grants `access` on that kind of path.
-pub(crate) fn grant_flag(access: AccessMode, kind: GrantKind) -> &'static str {
+/// Flag of a grant.
+pub fn grant_flag(access: AccessMode, kind: GrantKind) -> &'static str {
     match (access, kind) {
         (AccessMode::Read, GrantKind::Directory) => "--read",
         (AccessMode::Write, GrantKind::Directory) => "--write",

@@ -21,7 +21,6 @@ pub struct ResolvedPath {
     pub kind: FoundKind,
 }
 
-/// Kind of file at the end of a resolved path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundKind {
     Directory,
@@ -49,7 +48,6 @@ pub trait Facts {
     /// The entries of a directory, in any order.
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, EntryKind)>>;
 
-    /// Number of hard links of the file at `path`.
     fn hard_links(&self, path: &Path) -> io::Result<u64>;
 
     /// Target of a link, as it is written.

@@ -1,6 +1,9 @@
 //! Globs as in a shell: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `**` for any number of directories, `\` as escape. Names
 //! that begin with a dot match like others: patterns select changed files, hidden or not.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 /// Maximum number of alternatives from braces.
 const MOST: usize = 1024;
 
@@ -36,6 +39,11 @@ pub fn is_special(text: &[u8]) -> bool {
 /// A pattern that matches this name only.
 pub fn literal(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|byte| [b'\\', *byte]).collect()
+}
+
+/// Components of a path, as patterns are compared with them.
+pub fn names(path: &Path) -> Vec<&[u8]> {
+    path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect()
 }
 
 /// Expand the braces. The error says what is wrong.

@@ -41,7 +41,7 @@ pub use profile::{
     ProfileStore, ProjectEntry, ProjectOverlay, ProjectProfile, WorkdirAccess, diff, schema, template,
 };
 pub use query::{
-    DeniedReason, NetworkQuery, NetworkReason, QueryResult, SetAnswer, SetQuery, Suggestion,
+    DeniedReason, NetworkQuery, NetworkReason, QueryResult, SOME_NAME, SetAnswer, SetQuery, Suggestion,
     is_system_folder, query_network, query_path, query_path_on,
 };
 pub use request::{EnvRequest, GrantKind, GrantRequest, HostContext, ProfileRef, RunRequest};

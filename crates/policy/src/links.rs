@@ -50,42 +50,56 @@ pub struct TypedLink {
     pub source: CapabilitySource,
 }
 
-/// Follows an absolute path.
 pub fn follow(facts: &dyn Facts, home: Option<&Path>, path: &Path) -> io::Result<LinkTrace> {
     let home = home.and_then(|home| facts.resolve(home).ok());
     let is_home = |dir: &Path| home.as_ref().is_some_and(|home| home.path == dir);
+    let mut escaping_links = Vec::new();
+    let end = walk(path, |dir, next| {
+        if !facts.is_symlink(next) {
+            return Ok(None);
+        }
+        if !is_home(dir) && !facts.is_system_link(next) {
+            let target = facts.resolve(next)?.path;
+            if !is_within(&target, dir) {
+                escaping_links.push(EscapingLink { link: next.to_path_buf(), target });
+            }
+        }
+        facts.read_link(next).map(Some)
+    })?;
+    Ok(LinkTrace { end, escaping_links })
+}
+
+/// Follows an absolute path component by component, and returns where it ends. `look` gets the folder reached so far
+/// and the path of the next component; it returns the target of a link as it is written, or `None`.
+pub fn walk(
+    path: &Path,
+    mut look: impl FnMut(&Path, &Path) -> io::Result<Option<PathBuf>>,
+) -> io::Result<PathBuf> {
     let mut waiting = names(path);
-    let mut way = LinkTrace { end: PathBuf::from("/"), escaping_links: Vec::new() };
+    let mut end = PathBuf::from("/");
     let mut links = 0;
     while let Some(name) = waiting.pop_front() {
         if name == ".." {
-            way.end.pop();
+            end.pop();
             continue;
         }
-        let next = way.end.join(&name);
-        if !facts.is_symlink(&next) {
-            way.end = next;
+        let next = end.join(&name);
+        let Some(written) = look(&end, &next)? else {
+            end = next;
             continue;
-        }
+        };
         links += 1;
         if links > MOST_LINKS {
             return Err(io::Error::other("too many links"));
         }
-        if !is_home(&way.end) && !facts.is_system_link(&next) {
-            let target = facts.resolve(&next)?.path;
-            if !is_within(&target, &way.end) {
-                way.escaping_links.push(EscapingLink { link: next.clone(), target });
-            }
-        }
-        let written = facts.read_link(&next)?;
         if written.is_absolute() {
-            way.end = PathBuf::from("/");
+            end = PathBuf::from("/");
         }
         let mut rest = names(&written);
         rest.append(&mut waiting);
         waiting = rest;
     }
-    Ok(way)
+    Ok(end)
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {

@@ -29,6 +29,9 @@ use locate::{LocatedPath, locate};
 pub use network::{NetworkQuery, NetworkReason, query_network};
 pub use set::{SetAnswer, SetQuery};
 
+/// Representative of any new name in a folder, for queries.
+pub const SOME_NAME: &str = ".nono-asks-about-this-folder";
+
 /// The answer for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
@@ -179,7 +182,6 @@ fn effective(policy: &ResolvedPolicy, target: &LocatedPath) -> Option<AccessMode
     policy.rules.iter().filter_map(|rule| gives(rule, target)).reduce(AccessMode::union)
 }
 
-/// Access that one rule gives on the target.
 fn gives(rule: &AccessRule, target: &LocatedPath) -> Option<AccessMode> {
     let at = rule.path == target.path;
     match rule.access {

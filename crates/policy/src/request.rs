@@ -6,13 +6,16 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::AccessMode;
 use crate::links::EscapingLink;
 use crate::profile::ProjectOverlay;
 use crate::resolved::{HostGrant, Limits, NetworkPolicy};
 
 /// Whether a grant is for a directory and everything below it, or for one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum GrantKind {
     Directory,
     File,
@@ -41,7 +44,6 @@ pub enum ProfileRef {
     File(PathBuf),
 }
 
-/// Request of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRequest {
     pub grants: Vec<GrantRequest>,

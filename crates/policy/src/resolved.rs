@@ -61,7 +61,6 @@ pub enum ClosedBy {
     Agent(String),
 }
 
-/// Kind of file at a closed path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PathKind {

@@ -14,10 +14,9 @@ use crate::capability_set::CapabilitySet;
 use crate::error::StateError;
 use crate::resolved::{
     AccessRule, ClosedPath, EnvironmentRules, FsCapability, HostGrant, Limits, NetworkPolicy, PolicyNote,
-    ProtectedNames, ResolvedPolicy,
+    ResolvedPolicy,
 };
 
-/// One grant of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateGrant {
     #[serde(with = "crate::path_serde")]
@@ -71,14 +70,6 @@ pub struct Typed {
 }
 
 impl SandboxState {
-    pub fn from_policy(
-        policy: &ResolvedPolicy,
-        name: Option<String>,
-        session_id: Option<String>,
-    ) -> SandboxState {
-        around(policy, without_skipped(policy), name, session_id)
-    }
-
     pub fn from_caps(caps: &CapabilitySet) -> SandboxState {
         SandboxState {
             fs: caps.fs_capabilities().iter().map(StateGrant::from).collect(),
@@ -132,34 +123,24 @@ impl SandboxState {
 }
 
 impl<'a> SandboxState<ToldPolicy<'a>> {
-    /// Borrowed form of [`SandboxState::from_policy`] for serialisation, which avoids copying a thousand strings.
+    /// State of a run with this policy, which is borrowed: copying its thousand strings takes noticeable time.
     pub fn told(
         policy: &'a ResolvedPolicy,
         name: Option<String>,
         session_id: Option<String>,
     ) -> SandboxState<ToldPolicy<'a>> {
-        around(policy, ToldPolicy::new(policy), name, session_id)
-    }
-}
-
-/// State of a policy, with `kept` as its policy field.
-fn around<P>(
-    policy: &ResolvedPolicy,
-    kept: P,
-    name: Option<String>,
-    session_id: Option<String>,
-) -> SandboxState<P> {
-    SandboxState {
-        fs: policy.grants.iter().map(StateGrant::from).collect(),
-        unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
-        net_blocked: policy.network != NetworkPolicy::Allowed,
-        // The policy itself has the closed paths.
-        denied: Vec::new(),
-        resource_limits: set_limits(&policy.limits),
-        name,
-        session_id,
-        policy: Some(kept),
-        typed: None,
+        SandboxState {
+            fs: policy.grants.iter().map(StateGrant::from).collect(),
+            unix_sockets: policy.unix_sockets.iter().map(StateGrant::from).collect(),
+            net_blocked: policy.network != NetworkPolicy::Allowed,
+            // The policy itself has the closed paths.
+            denied: Vec::new(),
+            resource_limits: set_limits(&policy.limits),
+            name,
+            session_id,
+            policy: Some(ToldPolicy::new(policy)),
+            typed: None,
+        }
     }
 }
 
@@ -252,13 +233,6 @@ impl StateGrant {
     }
 }
 
-fn without_skipped(policy: &ResolvedPolicy) -> ResolvedPolicy {
-    let mut policy = policy.clone();
-    policy.notes.retain(is_of_use);
-    policy.names = ProtectedNames::default();
-    policy
-}
-
 /// Whether a note is for the child. Notes on absent paths are not: there are many, and they are of no use to it.
 fn is_of_use(note: &PolicyNote) -> bool {
     !matches!(note, PolicyNote::Skipped { .. })
@@ -273,6 +247,11 @@ mod tests {
     use super::*;
     use crate::request::RunRequest;
     use crate::testing::{dir, resolved};
+
+    fn of_policy(policy: &ResolvedPolicy) -> SandboxState {
+        let told = SandboxState::told(policy, Some("n".into()), Some("id".into()));
+        SandboxState::from_json(&serde_json::to_string(&told).unwrap()).unwrap()
+    }
 
     #[test]
     fn the_known_keys_come_first_and_in_order() {
@@ -304,9 +283,9 @@ mod tests {
     #[test]
     fn a_policy_round_trips_whole() {
         let policy = resolved(&RunRequest { deny: vec![".env".into()], ..dir("/h", AccessMode::ReadWrite) });
-        let state = SandboxState::from_policy(&policy, Some("n".into()), Some("id".into()));
-        let back = SandboxState::from_json(&state.to_json().unwrap()).unwrap();
-        assert_eq!(back, state);
+        let back = of_policy(&policy);
+        assert_eq!((back.name.as_deref(), back.session_id.as_deref()), (Some("n"), Some("id")));
+        assert_eq!(SandboxState::from_json(&back.to_json().unwrap()).unwrap(), back);
         let kept = back.policy.unwrap();
         assert_eq!(
             (&kept.rules, &kept.closed, &kept.grants),
@@ -318,9 +297,10 @@ mod tests {
     fn what_a_child_is_told_is_the_state_of_the_policy() {
         let request = RunRequest { deny: vec![".env".into()], ..dir("/h", AccessMode::ReadWrite) };
         let policy = resolved(&request);
-        let state = SandboxState::from_policy(&policy, Some("n".into()), Some("id".into()));
-        let told = SandboxState::told(&policy, Some("n".into()), Some("id".into()));
-        assert_eq!(serde_json::to_string(&told).unwrap(), serde_json::to_string(&state).unwrap());
+        let told = SandboxState::told(&policy, None, None).policy.unwrap();
+        let mut kept = policy.clone();
+        kept.notes.retain(is_of_use);
+        assert_eq!(serde_json::to_string(&told).unwrap(), serde_json::to_string(&kept).unwrap());
     }
 
     #[test]
@@ -340,7 +320,7 @@ mod tests {
         let closed = [(root.join("in"), crate::ClosedHow::Mask)];
         let (of_set, policy) = (SandboxState::from_caps(&caps), caps.to_policy().unwrap());
         assert_eq!(again(&of_set).unwrap(), closed);
-        assert_eq!(again(&SandboxState::from_policy(&policy, None, None)).unwrap(), closed);
+        assert_eq!(again(&of_policy(&policy)).unwrap(), closed);
         // A path that cannot be closed again is an error, not left open.
         std::fs::remove_dir(root.join("in")).unwrap();
         assert!(again(&of_set).is_err());

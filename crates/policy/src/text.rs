@@ -25,7 +25,6 @@ pub fn times(count: u64) -> String {
     if count > 1 { format!(" ({count} times)") } else { String::new() }
 }
 
-/// Words quoted for a shell.
 pub fn quote_all(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }

@@ -68,7 +68,7 @@ fn shows(token: &Token, fields: &Fields) -> bool {
 }
 
 /// Constant-time comparison.
-fn same(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     let differ = one.iter().zip(other).fold(0, |differ, (a, b)| std::hint::black_box(differ | (a ^ b)));
     one.len() == other.len() && differ == 0
 }

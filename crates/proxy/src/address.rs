@@ -21,7 +21,6 @@ pub fn may_dial(rules: &[HostRule], target: &RequestTarget, address: IpAddr) -> 
     !is_metadata_name(&target.host) && class_of(address).is_none()
 }
 
-/// Whether a rule names this very address.
 fn names_address(rules: &[HostRule], address: IpAddr, port: u16) -> bool {
     let host = Host::Address(address);
     rules.iter().any(|rule| matches!(rule.hosts, Hosts::One(Host::Address(_))) && rule.matches(&host, port))

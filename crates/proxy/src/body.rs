@@ -38,7 +38,6 @@ enum BodyState {
     Done,
 }
 
-/// Decoder of one body.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     state: BodyState,
@@ -52,7 +51,6 @@ pub struct Decoder {
 pub struct BodyStep {
     /// Number of bytes that belong to the body and its framing.
     pub consumed: usize,
-    /// Range of these bytes that is body data.
     pub data: Range<usize>,
 }
 
@@ -124,7 +122,6 @@ impl Decoder {
         Ok(BodyStep { consumed: input.len(), data: input.len()..input.len() })
     }
 
-    /// Handles one byte of framing.
     fn frame(&mut self, byte: u8) -> Result<(), BadBody> {
         self.state = match (self.state, byte) {
             (BodyState::Size { digits }, _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {

@@ -8,6 +8,7 @@ use crate::budget::{self, FIRST, Held};
 use crate::buffered::{Buffered, NoHead};
 use crate::forward::After;
 use crate::head::{Framing, RequestHead, parse_request};
+use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::shared::{ListenerShared, Stream};
 use crate::transfer::send;
@@ -54,6 +55,24 @@ async fn head<'s, C: Stream>(
     // The reservation is released, so the bytes have to go too: the connection can take a while to end.
     drop(client.take());
     Err(refusal)
+}
+
+/// Ends a request: where it was refused, records that and answers the client.
+pub(crate) async fn conclude<C: Stream>(
+    done: Result<After, Refusal>,
+    client: &mut Buffered<C>,
+    request: &RequestHead,
+    mut record: PendingEvent<'_>,
+    shared: &ListenerShared,
+) -> After {
+    match done {
+        Ok(after) => after,
+        Err(refusal) => {
+            record.refuse(&refusal);
+            drop(record);
+            say(client, &refusal, Some(request), shared).await
+        }
+    }
 }
 
 /// Sends an error response. Another request may follow only if this one was read completely.

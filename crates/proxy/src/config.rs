@@ -65,8 +65,7 @@ impl Default for HostOverrides {
     }
 }
 
-/// Upstream proxy.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upstream {
     pub host: String,
     pub port: u16,
@@ -97,7 +96,6 @@ pub struct Route {
     pub tls: ClientTls,
 }
 
-/// The secret of a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RouteKey {
     Secret(Secret),
@@ -190,7 +188,6 @@ impl Secret {
         Secret(secret.into())
     }
 
-    /// Value of `Authorization: Basic` for a user and a password.
     pub fn basic(user: &str, password: &str) -> Secret {
         use base64::Engine;
         Secret(format!(

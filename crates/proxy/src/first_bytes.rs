@@ -16,7 +16,6 @@ use crate::head::{Parsed, RequestHead, TargetForm, parse_request};
 use crate::refusal::Refusal;
 use request_line::{FirstLine, first_line};
 
-/// Verdict on the bytes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GreetingVerdict {
     /// More bytes are needed.

@@ -89,7 +89,6 @@ impl Proxy {
     }
 }
 
-/// Reason why the proxy did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -101,17 +100,12 @@ pub enum StartError {
 }
 
 /// Another socket that a proxy serves. Dropping it ends all its connections; their events can then be drained.
+#[derive(Debug)]
 #[must_use = "the socket is served until this is dropped"]
 pub struct Guard {
     stop: Option<oneshot::Sender<()>>,
     over: Option<mpsc::Receiver<()>>,
     home: ProxyThread,
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
-    }
 }
 
 impl Drop for Guard {

@@ -35,6 +35,7 @@ pub mod tls;
 mod transfer;
 mod tunnel;
 mod tunnelled_requests;
+mod upstream;
 
 pub use config::{
     ClientTls, Config, HostOverrides, Inject, Limits, RequestTarget, Route, RouteKey, Secret, Token, Upstream,
@@ -44,3 +45,4 @@ pub use credential::{RouteError, Routes};
 pub use event::{Category, EventCapacity, Events, Mode, Phase, ProxyEvent};
 pub use handle::{Guard, Handle, StartError};
 pub use serve::Proxy;
+pub use upstream::UpstreamError;

@@ -18,7 +18,6 @@ pub trait Resolve: Send + Sync {
 /// Maximum number of concurrent lookups: each one blocks a thread.
 const MAX_LOOKUPS: usize = 32;
 
-/// The system's own resolver.
 #[derive(Debug)]
 pub struct System {
     room: Arc<Semaphore>,

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::access;
 use crate::buffered::Buffered;
-use crate::client::{read, say};
+use crate::client::{conclude, read, say};
 use crate::config::RequestTarget;
 use crate::credential::intercept;
 use crate::credential::service_query::{Inside, ServiceQuery};
@@ -64,7 +64,6 @@ async fn serve_all<C: Stream>(client: C, inside: Option<Inside<'_>>, shared: &Li
     }
 }
 
-/// Kind of a request.
 enum RequestKind<'a> {
     Tunnel(&'a RequestTarget),
     Forward(&'a RequestTarget, &'a str),
@@ -135,7 +134,6 @@ fn record<'a>(
     }
 }
 
-/// Handles one request.
 async fn handle<C: Stream>(
     client: &mut Buffered<C>,
     request: &RequestHead,
@@ -159,14 +157,7 @@ async fn handle<C: Stream>(
         Ok(RequestKind::Service(asked)) => asked.run(request, client, kept, shared, &mut record).await,
         Err(refusal) => Err(refusal),
     };
-    match done {
-        Ok(after) => after,
-        Err(refusal) => {
-            record.refuse(&refusal);
-            drop(record);
-            say(client, &refusal, Some(request), shared).await
-        }
-    }
+    conclude(done, client, request, record, shared).await
 }
 
 async fn tunnel<C: Stream>(

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::config::Config;
 use crate::credential::Routes;
 use crate::event::{Events, Mode};
-use crate::name_lookup::{Resolve, System};
+use crate::name_lookup::Resolve;
 use crate::pending_event::PendingEvent;
 use crate::refusal::Refusal;
 use crate::requests;
@@ -28,57 +28,27 @@ const TELL: Duration = Duration::from_millis(500);
 pub struct Proxy;
 
 impl Proxy {
-    /// Serves until `shutdown`, inside the caller's runtime, which has its timers and its network enabled. `events`
-    /// receives every event: a function, or another [`Events`]. On shutdown all connections end, and all their events
-    /// have been delivered when this returns.
+    /// Serves until `shutdown`, inside the caller's runtime, which has its timers and its network enabled. `routes` are
+    /// those of `config`, made before because the caller needs their authority. `events` receives every event: a
+    /// function, or another [`Events`]. On shutdown all connections end, and all their events have been delivered when
+    /// this returns.
     ///
     /// Each connection takes two descriptors: the caller makes sure that the process may have enough. Otherwise fewer
     /// connections are served.
     pub async fn serve(
         listener: TcpListener,
         config: Config,
-        events: impl Events,
-        shutdown: impl Future<Output = ()>,
-    ) -> io::Result<()> {
-        Proxy::serve_with(listener, config, Arc::new(System::default()), events, shutdown).await
-    }
-
-    /// Like [`Proxy::serve`], with another resolver.
-    pub async fn serve_with(
-        listener: TcpListener,
-        config: Config,
+        routes: Routes,
         resolver: Arc<dyn Resolve>,
         events: impl Events,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let routes = Routes::new(&config).map_err(io::Error::other)?;
-        Proxy::run(listener, Common::new(config, routes, resolver, events), shutdown).await
-    }
-
-    /// Like [`Proxy::serve`], with `routes` that the caller made from this config before, because it needs their
-    /// authority.
-    pub async fn serve_routes(
-        listener: TcpListener,
-        config: Config,
-        routes: Routes,
-        events: impl Events,
-        shutdown: impl Future<Output = ()>,
-    ) -> io::Result<()> {
-        let resolver = Arc::new(System::default());
-        Proxy::run(listener, Common::new(config, routes, resolver, events), shutdown).await
-    }
-
-    async fn run(
-        listener: TcpListener,
-        common: Arc<Common>,
-        shutdown: impl Future<Output = ()>,
-    ) -> io::Result<()> {
+        let common = Common::new(config, routes, resolver, events);
         ProxyListener::open(listener, common)?.serve(shutdown).await;
         Ok(())
     }
 }
 
-/// A listener, and its clients.
 pub(crate) struct ProxyListener {
     listener: tokio::net::TcpListener,
     shared: Arc<ListenerShared>,

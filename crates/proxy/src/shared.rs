@@ -1,6 +1,5 @@
 //! State shared by all connections.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -38,7 +37,6 @@ pub(crate) struct Common {
 #[derive(Clone)]
 pub(crate) struct ListenerShared {
     common: Arc<Common>,
-    /// Address of the listener.
     own: SocketAddr,
 }
 
@@ -87,12 +85,6 @@ impl Deref for ListenerShared {
 
     fn deref(&self) -> &Common {
         &self.common
-    }
-}
-
-impl fmt::Debug for ListenerShared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("own", &self.own).field("config", &self.config).finish_non_exhaustive()
     }
 }
 

@@ -24,10 +24,8 @@ pub(crate) enum Cut {
     Bad(#[from] BadBody),
 }
 
-/// Parameters of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransferPlan {
-    /// Framing of the sender.
     pub(crate) from: Framing,
     /// Whether the receiver gets chunks.
     pub(crate) chunked: bool,

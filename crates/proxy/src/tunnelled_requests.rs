@@ -4,7 +4,7 @@
 //! after the first are checked too.
 
 use crate::buffered::Buffered;
-use crate::client::{read, say};
+use crate::client::{conclude, read, say};
 use crate::config::RequestTarget;
 use crate::dial::Reached;
 use crate::event::Mode;
@@ -55,12 +55,5 @@ async fn one<C: Stream>(
         Ok(()) => forward.run(client, kept, shared, &mut record).await,
         Err(refusal) => Err(refusal),
     };
-    match done {
-        Ok(after) => after,
-        Err(refusal) => {
-            record.refuse(&refusal);
-            drop(record);
-            say(client, &refusal, Some(request), shared).await
-        }
-    }
+    conclude(done, client, request, record, shared).await
 }

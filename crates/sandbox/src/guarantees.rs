@@ -74,7 +74,6 @@ const fn always(what: &'static str, how: &'static str) -> Guarantee {
     }
 }
 
-/// Table of all guarantees.
 pub const fn guarantees() -> &'static [Guarantee] {
     TABLE
 }

@@ -5,7 +5,6 @@ use thiserror::Error;
 
 use crate::{Refusal, Support};
 
-/// The sandbox of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Sandbox;
 

@@ -26,7 +26,6 @@ pub struct Question {
     pub reason: Option<String>,
 }
 
-/// Subject of an approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Access {
@@ -57,7 +56,8 @@ pub enum Subject {
 }
 
 /// Kind of object at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Object {
     File,
     Directory,
@@ -154,7 +154,6 @@ impl fmt::Debug for dyn ApprovalBackend {
     }
 }
 
-/// Backend that denies every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAll;
 

@@ -18,7 +18,6 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Whether the sandbox held.
     pub fn held(self) -> bool {
         self.finished && !self.read && !self.wrote
     }

@@ -43,7 +43,7 @@ fn check_variable(name: &OsStr, value: &OsStr) -> Result<(), EnvError> {
     Ok(())
 }
 
-fn has_nul(text: &OsStr) -> bool {
+pub fn has_nul(text: &OsStr) -> bool {
     text.as_bytes().contains(&0)
 }
 

@@ -7,6 +7,7 @@
 //! files that decide what it may do.
 
 pub mod approval;
+mod bucket;
 mod canary;
 mod catch_panic;
 pub mod channel;

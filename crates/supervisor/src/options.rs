@@ -19,7 +19,6 @@ pub struct CommandSpec {
 /// Byte in [`Options::cancel`] that ends everything gently.
 pub const GENTLY: u8 = b'.';
 
-/// Options of supervision.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Keep the caller's terminal: no pty.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Use {
     Read,
@@ -16,7 +15,6 @@ pub enum Use {
     Made,
 }
 
-/// Kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathObject {
     File,
@@ -44,7 +42,6 @@ pub struct Reached {
     pub loopback: bool,
 }
 
-/// Record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     pub touched: BTreeMap<PathBuf, Touched>,

@@ -1,7 +1,7 @@
 //! Denials and grants of a supervised run, as values.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nono_policy::{AccessMode, DeniedReason};
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,19 @@ pub enum DeniedAttempt {
     Other { what: String },
 }
 
+impl DeniedAttempt {
+    /// Kind, path and operation, for records.
+    pub fn parts(&self) -> (&'static str, Option<&Path>, String) {
+        match self {
+            DeniedAttempt::Open { path, access } => ("open", Some(path), access.to_string()),
+            DeniedAttempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
+            DeniedAttempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
+            DeniedAttempt::Network { what, .. } => ("network", None, what.clone()),
+            DeniedAttempt::Other { what } => ("other", None, what.clone()),
+        }
+    }
+}
+
 /// Address of a refused connection or listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,7 +64,6 @@ pub enum Port {
     Direct(SocketAddr),
 }
 
-/// Reason of a denial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum RefusalReason {

@@ -15,6 +15,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+pub use nono_sys::socket::hand_down;
+
 pub use crate::channel::Wait;
 use crate::channel::{ChannelRequest, ChannelResponse, ClientError, LosslessPath, exchange, new_id};
 
@@ -31,7 +33,6 @@ pub enum RequestError {
     Refused(String),
 }
 
-/// Result of a request for a file.
 #[derive(Debug)]
 pub enum FileRequestAnswer {
     /// The file, opened as requested.
@@ -164,11 +165,6 @@ fn send_and_wait(
 ) -> Result<(ChannelResponse, Option<OwnedFd>), RequestError> {
     exchange(socket, request, wait)
         .map_err(|error| RequestError::NoAnswer { socket: socket.to_owned(), error })
-}
-
-/// Keep `fd` open under `number` for the program that replaces this one.
-pub fn hand_down(fd: OwnedFd, number: i32) -> io::Result<()> {
-    nono_sys::socket::hand_down(fd, number)
 }
 
 /// Content of a granted file, up to a limit.

@@ -64,48 +64,74 @@ pub const NO_HISTORIES: &str =
 pub type StillWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Decisions that the channels need from the supervisor. Every call may take as long as a person needs for an answer.
+/// What a service does not implement is denied.
 pub trait RequestService: Send + Sync {
     /// Opens `path` for `access`, as if the program had tried. `path` is absolute.
     fn capability(
         &self,
-        asker: &Asker,
-        path: PathBuf,
-        access: AccessMode,
-        reason: Option<String>,
-        wanted: &StillWanted<'_>,
-    ) -> RequestReply;
+        _asker: &Asker,
+        _path: PathBuf,
+        _access: AccessMode,
+        _reason: Option<String>,
+        _wanted: &StillWanted<'_>,
+    ) -> RequestReply {
+        let why = RequestFailure::NoApprover.to_string();
+        RequestReply::Denied { because: RefusalReason::NoAnswer { why } }
+    }
 
     /// Takes a snapshot now; returns its number, or why there is none.
-    fn checkpoint(&self, asker: &Asker, reason: &str) -> Result<u64, RequestFailure>;
+    fn checkpoint(&self, _asker: &Asker, _reason: &str) -> Result<u64, RequestFailure> {
+        Err(RequestFailure::NoApprover)
+    }
 
     /// Restores `paths` (all, if empty) to a snapshot, once the user agreed; returns a summary.
     fn restore(
         &self,
-        asker: &Asker,
-        snapshot: u64,
-        paths: Vec<PathBuf>,
-        wanted: &StillWanted<'_>,
-    ) -> Result<String, RequestFailure>;
+        _asker: &Asker,
+        _snapshot: u64,
+        _paths: Vec<PathBuf>,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, RequestFailure> {
+        Err(RequestFailure::NoApprover)
+    }
 
     /// Carries out an action on the checkpoints of a project; a restore only once the user agreed.
     fn history(
         &self,
-        asker: &Asker,
-        action: RemoteAction,
-        wanted: &StillWanted<'_>,
-    ) -> Result<Value, RequestFailure>;
+        _asker: &Asker,
+        _action: RemoteAction,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<Value, RequestFailure> {
+        Err(RequestFailure::NoCheckpoints)
+    }
 
     /// Opens an address in the user's browser, once they agreed; returns the approver, or why it was not opened.
-    fn open_url(&self, asker: &Asker, url: &str, wanted: &StillWanted<'_>) -> Result<String, RequestFailure>;
+    fn open_url(
+        &self,
+        _asker: &Asker,
+        _url: &str,
+        _wanted: &StillWanted<'_>,
+    ) -> Result<String, RequestFailure> {
+        Err(RequestFailure::NoApprover)
+    }
 
     /// Approver that denied this in the session, if one did. It does not ask the user.
     fn refusal(&self, _path: &Path, _access: AccessMode) -> Option<String> {
         None
     }
 
-    /// Report so far.
-    fn report(&self) -> MediationReport;
+    fn report(&self) -> MediationReport {
+        MediationReport::default()
+    }
 
     /// Number of requests that wait for an answer now.
-    fn waiting(&self) -> u64;
+    fn waiting(&self) -> u64 {
+        0
+    }
 }
+
+/// Service of a run that has no approver: it grants nothing while it goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoRequests;
+
+impl RequestService for NoRequests {}

@@ -32,7 +32,6 @@ const MOST: usize = 65535;
 const WORK: usize = 1 << 19;
 const SCREENS: usize = 16;
 
-/// Model of a screen.
 pub(crate) struct ScreenModel {
     parser: Parser<ScreenExtras>,
     edge: EscapeBoundary,
@@ -43,7 +42,7 @@ pub(crate) struct ScreenModel {
 
 impl std::fmt::Debug for ScreenModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mirror").field("edge", &self.edge).finish_non_exhaustive()
+        f.debug_struct("ScreenModel").field("edge", &self.edge).finish_non_exhaustive()
     }
 }
 

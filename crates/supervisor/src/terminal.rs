@@ -64,7 +64,6 @@ impl Caller {
         Ok(Caller::Shared { tty, lent: Cell::new(lend) })
     }
 
-    /// Terminal for the child's launch plan.
     pub(crate) fn plan(&self) -> io::Result<launch::Terminal> {
         Ok(match self {
             Caller::Raw { tty, settings, reads, .. } => launch::Terminal::Pty {

@@ -168,7 +168,6 @@ impl TerminalLeases {
         }
     }
 
-    /// Marks the terminal as free for the next lease.
     pub(crate) fn free(&self) {
         *self.phase() = Phase::Free;
         self.shared.changed.notify_all();
@@ -188,7 +187,6 @@ impl TerminalLeases {
 
     /// Ends leasing. A current lease is taken back first, unless its holder does not react in time.
     fn shut(&self) {
-        self.revoke();
         let out = |phase: &mut Phase| matches!(phase, Phase::Offered(Some(_)) | Phase::Out(_));
         let mut phase = self.phase();
         // A lease taken from here on ends at once.
@@ -236,7 +234,6 @@ pub struct Lease {
     stage: TerminalLeases,
 }
 
-/// Event on a leased terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TerminalInput {
     Keys(Vec<u8>),

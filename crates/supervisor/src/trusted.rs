@@ -5,19 +5,16 @@
 //! process that can replace one of them chooses what is read. The file that was checked is the one that is read; only
 //! root and this user could change it in between.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use nono_policy::links::walk;
 use nono_policy::{AccessMode, AccessRule, QueryResult, ResolvedPolicy, RuleAccess, is_within, query_path};
 use nono_sys::{errno, process};
 use thiserror::Error;
 
-/// Maximum number of links followed, as in the kernel.
-const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const OPEN_TO_OTHERS: u32 = 0o077;
@@ -120,50 +117,21 @@ struct Way {
 
 impl Way {
     fn follow(path: &Path) -> io::Result<Way> {
-        let mut waiting: VecDeque<OsString> = names(path);
-        let mut way = Way { places: Vec::new(), end: PathBuf::from("/") };
-        way.note(PathBuf::from("/"))?;
-        let mut links = 0;
-        while let Some(name) = waiting.pop_front() {
-            if name == ".." {
-                way.end.pop();
-                continue;
-            }
-            let next = way.end.join(&name);
-            if !way.note(next.clone())?.is_symlink() {
-                way.end = next;
-                continue;
-            }
-            links += 1;
-            if links > MOST_LINKS {
-                return Err(io::Error::other("too many links"));
-            }
-            let target = std::fs::read_link(&next)?;
-            if target.is_absolute() {
-                way.end = PathBuf::from("/");
-            }
-            let mut rest = names(&target);
-            rest.append(&mut waiting);
-            waiting = rest;
-        }
-        Ok(way)
-    }
-
-    fn note(&mut self, path: PathBuf) -> io::Result<std::fs::FileType> {
-        let meta = std::fs::symlink_metadata(&path)?;
-        let kind = meta.file_type();
-        self.places.push(PathStep { path, meta });
-        Ok(kind)
+        let mut places = vec![PathStep::at("/".into())?];
+        let end = walk(path, |_, next| {
+            let step = PathStep::at(next.to_owned())?;
+            let target = step.meta.is_symlink().then(|| std::fs::read_link(next)).transpose();
+            places.push(step);
+            target
+        })?;
+        Ok(Way { places, end })
     }
 }
 
-fn names(path: &Path) -> VecDeque<OsString> {
-    let name = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().filter_map(name).collect()
+impl PathStep {
+    fn at(path: PathBuf) -> io::Result<PathStep> {
+        Ok(PathStep { meta: std::fs::symlink_metadata(&path)?, path })
+    }
 }
 
 /// Check that only this user or root can replace this component. In a folder like `/tmp` (sticky) others may add names,

@@ -13,14 +13,8 @@ use crate::error::ServiceError;
 const LONGEST: usize = 2048;
 
 /// Opens an address once it is allowed.
-pub trait UrlOpener: Send + Sync {
+pub trait UrlOpener: fmt::Debug + Send + Sync {
     fn open(&self, url: &str) -> Result<(), ServiceError>;
-}
-
-impl fmt::Debug for dyn UrlOpener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UrlOpener")
-    }
 }
 
 /// Redaction of addresses in the log.
@@ -44,16 +38,10 @@ impl fmt::Debug for Redact {
 }
 
 /// Opener and approver of addresses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Urls {
     pub opener: Arc<dyn UrlOpener>,
     pub backend: Arc<dyn ApprovalBackend>,
-}
-
-impl fmt::Debug for Urls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Urls").field("backend", &self.backend).finish_non_exhaustive()
-    }
 }
 
 /// Checks an address; an error is the reason it is not even asked about.

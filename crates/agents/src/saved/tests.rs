@@ -64,7 +64,7 @@ impl World {
             workdir: self.path(project),
             ..nono_policy::CapabilitySet::builder().build().unwrap().to_policy().unwrap()
         };
-        let paths = SessionPaths { dir: session.clone(), ..SessionPaths::none() };
+        let paths = SessionPaths { dir: session.clone(), ..SessionPaths::default() };
         let variables = place(&mut policy, &paths, &self.host(moved), &[]).unwrap();
         assert!(policy.closed.iter().all(|closed| closed.how == ClosedHow::Copy));
         let copies = paths.copies(&policy).map(|(_, copy)| copy).collect();

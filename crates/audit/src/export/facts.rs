@@ -1,9 +1,9 @@
 //! Common columns of all events, for tables and searches.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::event::{AuditEvent, Decision, Network, Phase};
+use crate::redact::text_of;
 
 /// One event as a table row. Text may hold anything: the caller escapes it before showing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,12 +146,7 @@ fn other(event: &AuditEvent, one: Facts) -> Facts {
     }
 }
 
-/// Path for a table: UTF-8 as it is, other bytes as `\xNN`. The record has it exactly.
+/// Path for a table. The record has it exactly.
 fn text(path: &Path) -> String {
-    let mut text = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        text.push_str(chunk.valid());
-        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
-    }
-    text
+    text_of(path.as_os_str())
 }

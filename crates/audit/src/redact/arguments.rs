@@ -195,7 +195,6 @@ fn is_script_flag(word: &str) -> bool {
     letters.is_some_and(|letters| letters.bytes().all(|byte| byte.is_ascii_lowercase()) && letters.len() < 4)
 }
 
-/// Whether a text can be a name.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_name_part)
 }

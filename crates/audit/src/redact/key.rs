@@ -36,11 +36,6 @@ impl RedactionKey {
         Ok(RedactionKey(nono_sys::random::bytes()?))
     }
 
-    /// Loads the key in this file; creates one if there is no such file.
-    pub fn load_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
-        Ok(RedactionKey::load_or_replace(path)?.0)
-    }
-
     /// Loads or creates the key; a damaged one is moved aside and replaced, and its new path is returned. Later records
     /// cannot be compared with earlier ones then. A key of another user, or one that others can read, is an error, not
     /// damage.
@@ -63,7 +58,6 @@ impl RedactionKey {
 /// Maximum number of attempts while other processes create or replace the key.
 const ATTEMPTS: usize = 8;
 
-/// Flaw of a key file.
 enum Flaw {
     /// Wrong length, as after a power loss.
     Length,

@@ -74,12 +74,10 @@ impl Redactor {
         self.plain(&self.seen(url), DEPTH)
     }
 
-    /// Redacts the value of a header.
     pub fn header(&self, name: &str, value: &str) -> String {
         if self.is_secret_name(name) { self.header_value(value) } else { self.text(value) }
     }
 
-    /// Redacts the value of a variable.
     pub fn env(&self, name: &OsStr, value: &OsStr) -> String {
         let value = text_of(value);
         if self.is_secret_name(&text_of(name)) { self.mark(&value) } else { self.text(&value) }
@@ -142,7 +140,7 @@ fn is_mark(text: &str) -> bool {
 }
 
 /// UTF-8 as it is, other bytes as `\xNN`.
-fn text_of(word: &OsStr) -> String {
+pub(crate) fn text_of(word: &OsStr) -> String {
     let mut text = String::new();
     for chunk in word.as_bytes().utf8_chunks() {
         text.push_str(chunk.valid());

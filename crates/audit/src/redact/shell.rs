@@ -3,7 +3,6 @@
 use super::arguments::{Words, is_name_part};
 use super::{Redactor, steps};
 
-/// A word, with and without its quotes.
 struct QuotedWord<'a> {
     raw: &'a str,
     /// Word without its quotes.

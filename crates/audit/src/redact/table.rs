@@ -52,7 +52,6 @@ const USERS: &[&str] = &["u", "user", "auth", "proxy-user", "cert", "proxy-cert"
 const NO_USERS: &[&str] =
     &["rsync", "git", "cp", "mv", "sort", "diff", "date", "ls", "journalctl", "python", "python3"];
 
-/// Flags whose value is a header.
 const HEADER_FLAGS: &[&str] = &["h", "header", "proxy-header", "add-header"];
 
 /// Words that announce a password after these programs (and `docker login` and the like) only. The password is the next

@@ -193,7 +193,7 @@ fn the_key_is_made_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("redaction.key");
     let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
-        let make = || *RedactionKey::load_or_make(&path).unwrap().as_bytes();
+        let make = || *RedactionKey::load_or_replace(&path).unwrap().0.as_bytes();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -201,10 +201,10 @@ fn the_key_is_made_once() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(RedactionKey::load_or_make(&path), Err(KeyError::Wrong { .. })));
+    assert!(matches!(RedactionKey::load_or_replace(&path), Err(KeyError::Wrong { .. })));
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    assert!(RedactionKey::load_or_make(&path).is_err());
+    assert!(RedactionKey::load_or_replace(&path).is_err());
 }
 
 /// A power loss can leave an empty key: one of several processes moves it aside, replaces it, and reports it once.

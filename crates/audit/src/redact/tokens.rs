@@ -9,7 +9,6 @@ use super::steps;
 enum Of {
     /// Capital letters and digits.
     Capitals,
-    /// Letters and digits.
     Letters,
     /// Letters, digits, `_` and `-`.
     Words,

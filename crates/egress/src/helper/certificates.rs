@@ -15,7 +15,6 @@ const BUNDLES: &[&str] = &[
 ];
 const MAX_BUNDLE: u64 = 8 << 20;
 
-/// Reason why there are no certificates.
 #[derive(Debug, Error)]
 pub enum CertificatesError {
     #[error("{} cannot be used: {why}", .path.display())]
@@ -41,6 +40,11 @@ impl Bundle {
             .and_then(|file| file.take(MAX_BUNDLE).read_to_end(&mut bundle.pem))
             .map_err(|error| bundle.unusable(nono_sys::errno::describe(&error)))?;
         Ok(bundle)
+    }
+
+    pub fn text(self) -> Result<String, CertificatesError> {
+        let not_text = |_| CertificatesError::Unusable { path: self.path, why: "it is not text".to_owned() };
+        String::from_utf8(self.pem).map_err(not_text)
     }
 
     pub fn unusable(&self, why: impl Into<String>) -> CertificatesError {

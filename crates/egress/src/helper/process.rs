@@ -36,7 +36,6 @@ pub(crate) enum HelperProcessError {
     Unwanted,
 }
 
-/// A running helper.
 #[derive(Debug)]
 pub(crate) struct Process(Child);
 

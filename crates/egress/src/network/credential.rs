@@ -3,6 +3,7 @@
 //! Secrets are fetched outside the sandbox, before the command starts, and go to the proxy's process over its socket.
 //! A file that holds one is closed to the command; a variable that holds one does not reach it.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -19,7 +20,6 @@ use nono_supervisor::trusted::{self, Secrecy, TrustError};
 
 const MAX_SECRET: u64 = 64 << 10;
 
-/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     Env(String),
@@ -171,11 +171,9 @@ impl Credential {
         let CredentialRequest { name, source } = request;
         let own = settings.services.get(&name).cloned();
         let Some(service) = own.or_else(|| services::known(&name)) else {
-            let mut known: Vec<String> = settings.services.keys().cloned().collect();
-            known.extend(services::names().map(str::to_owned));
-            known.sort();
-            known.dedup();
-            return Err(CredentialError::Unknown { name, known });
+            let known = settings.services.keys().cloned().chain(services::names().map(str::to_owned));
+            let known: BTreeSet<_> = known.collect();
+            return Err(CredentialError::Unknown { name, known: known.into_iter().collect() });
         };
         let sources: Vec<SecretSource> = match source {
             Some(source) => vec![source],
@@ -213,13 +211,10 @@ impl Credential {
         found?.to_str()
     }
 
-    /// Fetch the secret.
     pub(super) fn fetch(&self, around: &SecretSources<'_>) -> Result<Secret, CredentialError> {
-        let name = &self.service.name;
-        let wrong = || CredentialError::Secret { name: name.clone() };
         let text = self.text(around)?;
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(wrong());
+            return Err(CredentialError::Secret { name: self.service.name.clone() });
         }
         Ok(Secret::new(text))
     }
@@ -289,7 +284,6 @@ pub(crate) fn value<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&
     found.map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
 }
 
-/// Error of a keyring lookup.
 #[derive(Debug, Error)]
 pub(crate) enum KeyringError {
     #[error("the keyring needs secret-tool, which is not installed")]

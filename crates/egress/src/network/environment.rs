@@ -5,7 +5,7 @@
 //! to servers that the command itself started under such a name go to the machine's instead.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use nono_policy::host_rule::{Host, HostRule, Hosts};
@@ -18,39 +18,50 @@ type Variables = Vec<(OsString, OsString)>;
 /// Minimum length of a secret that is searched for inside values: shorter ones occur by chance.
 const TELLING: usize = 8;
 
-/// Variables that name the proxy, and the certificates to trust where it terminates TLS.
+/// Variables that name the proxy of a session, and the certificates to trust where it terminates TLS.
 pub fn environment(port: u16, token: &Secret, hosts: &[HostRule], bundle: Option<&Path>) -> Variables {
-    let proxy = format!("http://nono:{}@127.0.0.1:{port}", token.reveal());
-    let direct = no_proxy(hosts);
-    let mut env: Variables = Vec::new();
-    let mut set = |name: &str, value: &str| env.push((name.into(), value.into()));
-    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-        set(name, &proxy);
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    let direct = no_proxy(&["localhost", "127.0.0.1", "::1"], hosts);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let env = of_proxy(&names, address, token, &direct, bundle);
+    env.into_iter().map(|(name, value)| (name.into(), value)).collect()
+}
+
+/// Variables that send programs to a proxy: its address under these names, the hosts to reach directly, and the
+/// certificates to trust.
+pub(crate) fn of_proxy(
+    names: &[&str],
+    address: SocketAddr,
+    token: &Secret,
+    direct: &str,
+    bundle: Option<&Path>,
+) -> Vec<(String, OsString)> {
+    let proxy = format!("http://nono:{}@{address}", token.reveal());
+    let mut env: Vec<(String, OsString)> =
+        names.iter().map(|name| ((*name).to_owned(), OsString::from(&proxy))).collect();
+    for (name, value) in [
+        ("NO_PROXY", direct),
+        ("no_proxy", direct),
+        ("NONO_PROXY_TOKEN", token.reveal()),
+        ("NODE_USE_ENV_PROXY", "1"),
+    ] {
+        env.push((name.to_owned(), value.into()));
     }
-    set("NO_PROXY", &direct);
-    set("no_proxy", &direct);
-    set("NONO_PROXY_TOKEN", token.reveal());
-    set("NODE_USE_ENV_PROXY", "1");
-    let bundle = bundle.into_iter().flat_map(|file| {
-        ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"]
-            .map(|name| (name.into(), file.into()))
-    });
-    env.extend(bundle);
+    let trust =
+        ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"];
+    env.extend(bundle.into_iter().flat_map(|file| trust.map(|name| (name.to_owned(), file.into()))));
     env
 }
 
-fn no_proxy(hosts: &[HostRule]) -> String {
-    let localhost = |rule: &HostRule| match &rule.hosts {
-        Hosts::One(Host::Name(name)) | Hosts::Below(name) => name.as_str() == "localhost",
-        Hosts::One(Host::Address(_)) => false,
+/// Value of `NO_PROXY`: these names of this machine, but for those that are opened through the proxy.
+pub(crate) fn no_proxy(names: &[&str], hosts: &[HostRule]) -> String {
+    let opened = |name: &str| {
+        hosts.iter().any(|rule| match &rule.hosts {
+            Hosts::One(Host::Name(host)) | Hosts::Below(host) => host.as_str() == name,
+            Hosts::One(Host::Address(address)) => name.parse() == Ok(*address),
+        })
     };
-    let address = |address: IpAddr| move |rule: &HostRule| rule.hosts == Hosts::One(Host::Address(address));
-    let all = [
-        ("localhost", hosts.iter().any(localhost)),
-        ("127.0.0.1", hosts.iter().any(address(Ipv4Addr::LOCALHOST.into()))),
-        ("::1", hosts.iter().any(address(Ipv6Addr::LOCALHOST.into()))),
-    ];
-    let direct: Vec<_> = all.into_iter().filter(|(_, granted)| !granted).map(|(name, _)| name).collect();
+    let direct: Vec<_> = names.iter().copied().filter(|name| !opened(name)).collect();
     direct.join(",")
 }
 
@@ -103,7 +114,7 @@ mod tests {
 
     #[test]
     fn granted_loopback_hosts_go_through_the_proxy() {
-        let direct = |texts: &[&str]| no_proxy(&rules(texts));
+        let direct = |texts: &[&str]| no_proxy(&["localhost", "127.0.0.1", "::1"], &rules(texts));
         assert_eq!(direct(&["localhost:80"]), "127.0.0.1,::1");
         assert_eq!(direct(&["*.localhost"]), "127.0.0.1,::1");
         assert_eq!(direct(&["127.0.0.1:80", "[::1]:80"]), "localhost");

@@ -30,7 +30,6 @@ struct BacklogState {
     queue: VecDeque<ProxyEvent>,
     /// Number of events that left the queue, which is the index of its first event.
     taken: u64,
-    /// Last queued event of each kind of refusal.
     refusals: HashMap<RefusalKind, Last>,
     untold: UnsentCounts,
     closed: bool,

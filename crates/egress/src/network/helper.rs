@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nono_proxy::credential::{RouteError, Routes};
+use nono_proxy::name_lookup::System;
 use nono_proxy::{Config, Proxy};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
@@ -97,10 +98,10 @@ fn run(
         let _ = stop.await;
         let _ = ending.send(());
     };
-    let events = BacklogSink(backlog.clone());
+    let (resolver, events) = (Arc::new(System::default()), BacklogSink(backlog.clone()));
     let served = runtime.block_on(async {
         tokio::select! {
-            served = Proxy::serve_routes(listener, config, routes, events, shutdown) => served,
+            served = Proxy::serve(listener, config, routes, resolver, events, shutdown) => served,
             // What does not end in time ends with the process.
             () = after(ended, GRACE) => Ok(()),
         }

@@ -28,7 +28,6 @@ mod report;
 pub mod services;
 pub mod settings;
 mod start;
-mod upstream;
 mod wire;
 
 use std::ffi::OsString;
@@ -37,11 +36,13 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::environment::ReplacedKey;
 use nono_policy::{CapabilitySource, HostGrant, NetworkPolicy, RunRequest};
+pub use nono_proxy::{Upstream as UpstreamProxy, UpstreamError};
 
 pub use command::CommandError;
 pub use credential::{Credential, CredentialError, CredentialRequest, SecretSource};
 pub(crate) use credential::{KeyringError, keyring, value};
 pub use environment::environment;
+pub(crate) use environment::{no_proxy, of_proxy};
 pub use helper::{HelperError, serve};
 pub use host_denied::HostDenied;
 pub use process::{NetworkObserver, bind};
@@ -49,7 +50,6 @@ pub use report::NetworkReport;
 pub use services::ServiceSpec;
 pub use settings::{NetworkSettingProblem, NetworkSettings, SettingsError};
 pub use start::{Listen, Network, NetworkError, NetworkStart};
-pub use upstream::{UpstreamError, UpstreamProxy};
 pub use wire::UnsentCounts;
 
 /// Network options of a run besides hosts: checked, nothing fetched.
@@ -86,7 +86,6 @@ impl Networking {
         Ok(Networking { credentials: found, upstream, ..Networking::default() })
     }
 
-    /// Hosts that the credentials open.
     pub fn hosts(&self) -> impl Iterator<Item = HostGrant> {
         self.credentials.iter().map(|credential| HostGrant {
             rule: credential.service.rule(),

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -97,23 +97,17 @@ impl Waiting {
                 return Err(HelperProcessError::OutOfTurn);
             }
         }
-        let listener = Arc::new(listener);
-        let process = Arc::new(Mutex::new(Some(self.process)));
-        let given_up = Arc::new(OnceLock::new());
-        let heard = Arc::new(AtomicU64::new(0));
+        let shared = Arc::new(Shared {
+            process: Mutex::new(Some(self.process)),
+            listener,
+            given_up: OnceLock::new(),
+            heard: AtomicU64::new(0),
+        });
         let (over, is_over) = channel();
-        let ear = HelperReader {
-            said: self.said,
-            observer,
-            process: process.clone(),
-            listener: listener.clone(),
-            given_up: given_up.clone(),
-            heard: heard.clone(),
-            over,
-        };
+        let ear = HelperReader { said: self.said, observer, shared: shared.clone(), over };
         let builder = std::thread::Builder::new().name("proxy events".to_owned());
         let ear = builder.spawn(move || ear.listen()).map_err(HelperProcessError::Start)?;
-        Ok(Serving { socket: self.socket, process, listener, given_up, heard, is_over, ear: Some(ear) })
+        Ok(Serving { socket: self.socket, shared, is_over, ear: Some(ear) })
     }
 }
 
@@ -121,18 +115,31 @@ impl Waiting {
 #[derive(Debug)]
 pub(super) struct Serving {
     socket: UnixStream,
-    process: Arc<Mutex<Option<Process>>>,
-    /// Listener that keeps the address occupied after the proxy is gone; nothing is accepted on it before.
-    listener: Arc<OwnedFd>,
-    given_up: Arc<OnceLock<String>>,
-    heard: Arc<AtomicU64>,
+    shared: Arc<Shared>,
     is_over: Receiver<()>,
     ear: Option<JoinHandle<NetworkReport>>,
 }
 
+/// State of a running proxy that its reader uses too.
+#[derive(Debug)]
+struct Shared {
+    process: Mutex<Option<Process>>,
+    /// Listener that keeps the address occupied after the proxy is gone; nothing is accepted on it before.
+    listener: OwnedFd,
+    given_up: OnceLock<String>,
+    /// Number of frames so far.
+    heard: AtomicU64,
+}
+
+impl Shared {
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Serving {
     pub(super) fn pid(&self) -> Option<u32> {
-        locked(&self.process).as_ref().map(Process::id)
+        self.shared.process().as_ref().map(Process::id)
     }
 
     /// Let the proxy close its connections and send its remaining events, as long as it keeps sending.
@@ -145,14 +152,14 @@ impl Serving {
         // If it is gone already, the reading thread has noticed.
         let _ = TOLD.write(&mut &self.socket, &HelperFrame::End);
         let over = |wait| self.is_over.recv_timeout(wait).is_ok();
-        if let Some(why) = hear_out(over, || self.heard.load(Ordering::SeqCst)) {
+        if let Some(why) = hear_out(over, || self.shared.heard.load(Ordering::SeqCst)) {
             // The only place that knows the reason.
-            let _ = self.given_up.set(why);
+            let _ = self.shared.given_up.set(why);
         }
         // Kills it if it has not ended: its end of the socket closes, which ends the reading thread.
-        drop(locked(&self.process).take());
+        drop(self.shared.process().take());
         // Wakes a thread that closes connections. Fails if the socket is not listening any more.
-        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(&self.shared.listener, rustix::net::Shutdown::Both);
         ear.join()
             .unwrap_or_else(|_| NetworkReport::without_a_word("the thread that reads its events failed"))
     }
@@ -164,19 +171,10 @@ impl Drop for Serving {
     }
 }
 
-fn locked(process: &Mutex<Option<Process>>) -> std::sync::MutexGuard<'_, Option<Process>> {
-    process.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reader of the proxy's messages.
 struct HelperReader {
     said: Incoming<UnixStream>,
     observer: Arc<dyn NetworkObserver>,
-    process: Arc<Mutex<Option<Process>>>,
-    listener: Arc<OwnedFd>,
-    given_up: Arc<OnceLock<String>>,
-    /// Number of frames so far.
-    heard: Arc<AtomicU64>,
+    shared: Arc<Shared>,
     over: Sender<()>,
 }
 
@@ -185,7 +183,7 @@ impl HelperReader {
         let mut report = NetworkReport::default();
         let trouble = loop {
             let said = self.said.wait::<HelperMessage>();
-            self.heard.fetch_add(1, Ordering::SeqCst);
+            self.shared.heard.fetch_add(1, Ordering::SeqCst);
             match said {
                 Ok(HelperMessage::Event { event, untold }) => {
                     report.note(&event);
@@ -203,12 +201,12 @@ impl HelperReader {
             }
         };
         // It may have violated the protocol and still run: kill it.
-        drop(locked(&self.process).take());
-        let why = self.given_up.get().cloned().unwrap_or_else(|| trouble.to_string());
+        drop(self.shared.process().take());
+        let why = self.shared.given_up.get().cloned().unwrap_or_else(|| trouble.to_string());
         self.observer.lost(&why);
         report.lost = Some(why);
         self.is_over();
-        turn_away(&self.listener);
+        turn_away(&self.shared.listener);
         report
     }
 
@@ -277,10 +275,12 @@ mod tests {
         let ear = HelperReader {
             said: Incoming::new(here, SAID),
             observer: Arc::new(()),
-            process: Arc::default(),
-            listener: Arc::new(listener),
-            given_up: Arc::default(),
-            heard: Arc::default(),
+            shared: Arc::new(Shared {
+                process: Mutex::default(),
+                listener,
+                given_up: OnceLock::new(),
+                heard: AtomicU64::new(0),
+            }),
             over,
         };
         let report = ear.listen();

@@ -112,7 +112,6 @@ const KNOWN: &[KnownService] = &[
     bearer(&["xai"], "api.x.ai", &["XAI_API_KEY"]),
 ];
 
-/// Service with this name.
 pub fn known(name: &str) -> Option<ServiceSpec> {
     let known = KNOWN.iter().find(|known| known.names.contains(&name))?;
     Some(ServiceSpec {

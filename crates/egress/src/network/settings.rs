@@ -25,7 +25,7 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use super::services::ServiceSpec;
-use super::upstream::{self, UpstreamProxy};
+use super::{UpstreamError, UpstreamProxy};
 
 /// Error in the file. The message names the key.
 #[derive(Debug, Error)]
@@ -96,7 +96,7 @@ fn upstream_of(keys: &Keys<'_>) -> Result<Option<UpstreamProxy>, NetworkSettingP
             Err(keys.wrong("upstream_bypass", "requires upstream_proxy"))
         };
     };
-    let wrong = |error: upstream::UpstreamError| keys.wrong("upstream_proxy", &error.to_string());
+    let wrong = |error: UpstreamError| keys.wrong("upstream_proxy", &error.to_string());
     let proxy = text.parse::<UpstreamProxy>().map_err(wrong)?;
     let rule = |text: &String| text.parse::<HostRule>();
     let bypass = bypass.iter().map(rule).collect::<Result<_, _>>();

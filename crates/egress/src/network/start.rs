@@ -64,7 +64,6 @@ pub enum Listen {
     Here(TcpListener),
 }
 
-/// Input of a start.
 #[derive(Debug)]
 pub struct NetworkStart<'a> {
     /// Resolved policy, with the files of [`Networking::files`] closed.
@@ -122,7 +121,11 @@ impl Network {
         let around = SecretSources { policy, env: caller, cwd };
         let routes = routes(&networking.credentials, &around, state_dir)?;
         let speaks_tls = routes.iter().any(|route| route.https);
-        let certificates = if speaks_tls { certificates(networking)? } else { String::new() };
+        let certificates = if speaks_tls {
+            Bundle::read(networking.certificates.as_deref())?.text()?
+        } else {
+            String::new()
+        };
         let token = Secret::new(random::<32>()?);
         let secrets = routes.iter().filter_map(Route::secret).cloned().collect();
         let mut placed = Vec::new();
@@ -132,7 +135,7 @@ impl Network {
         let config = Config {
             allowed: hosts.to_vec(),
             token: Some(token.clone()),
-            upstream: networking.upstream.as_ref().map(super::UpstreamProxy::config),
+            upstream: networking.upstream.clone(),
             routes,
             certificates: certificates.clone(),
             ..Config::default()
@@ -254,12 +257,6 @@ fn routes(
         })
     };
     credentials.iter().map(route).collect()
-}
-
-fn certificates(networking: &Networking) -> Result<String, NetworkError> {
-    let Bundle { path, pem } = Bundle::read(networking.certificates.as_deref())?;
-    let not_text = |_| CertificatesError::Unusable { path, why: "it is not text".to_owned() };
-    Ok(String::from_utf8(pem).map_err(not_text)?)
 }
 
 /// Write the system's certificates and the session's own authority to a file for the command.

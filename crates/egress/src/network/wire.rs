@@ -23,7 +23,6 @@ pub(super) enum HelperFrame {
     End,
 }
 
-/// Messages from the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub(super) enum HelperMessage {

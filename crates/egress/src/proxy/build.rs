@@ -6,8 +6,8 @@ use nono_policy::host_rule::{Host, HostRule, Hosts};
 use nono_proxy::{ClientTls, Config, Endpoint, HostOverrides, Inject, Limits, Route, RouteKey, Secret};
 
 use super::secret::{self, Surroundings};
-use super::{Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
-use crate::helper::{Bundle, CertificatesError};
+use super::{EndpointRule, Injection, PlacedRoute, ProxyConfig, ProxyError, RouteConfig};
+use crate::helper::Bundle;
 use nono_policy::glob;
 
 /// Maximum size of a file of certificates or keys.
@@ -22,7 +22,7 @@ pub(super) fn engine(
         allowed: config.allowed.clone(),
         reach: HostOverrides { all: config.allow_all_hosts, metadata: false },
         token: Some(token.clone()),
-        upstream: config.external_proxy.as_ref().map(crate::network::UpstreamProxy::config),
+        upstream: config.external_proxy.clone(),
         limits: Limits { connections: config.max_connections, ..Limits::default() },
         intercept: config.intercept_ca_dir.is_some(),
         short_secrets: true,
@@ -73,10 +73,7 @@ fn certificates(config: &ProxyConfig, routes: &[Route]) -> Result<String, ProxyE
     }
     let needed = routes.iter().any(|route| route.https && route.tls.authorities.is_empty());
     match Bundle::read(None) {
-        Ok(Bundle { path, pem }) => {
-            let not_text = |_| CertificatesError::Unusable { path, why: "it is not text".to_owned() };
-            Ok(String::from_utf8(pem).map_err(not_text)?)
-        }
+        Ok(bundle) => Ok(bundle.text()?),
         Err(_) if !needed => Ok(String::new()),
         Err(error) => Err(error.into()),
     }
@@ -136,7 +133,7 @@ fn inject(route: &RouteConfig, user: &str) -> Result<Inject, ProxyError> {
 
 fn endpoints(route: &RouteConfig, prefix: &str) -> Result<Vec<Endpoint>, ProxyError> {
     let mut endpoints = Vec::new();
-    for (method, path) in &route.endpoint_rules {
+    for EndpointRule { method, path } in &route.endpoint_rules {
         let wrong = |source| ProxyError::Endpoint { prefix: prefix.to_owned(), source };
         let bad = |why| wrong(nono_proxy::EndpointError { pattern: path.clone(), why });
         for pattern in glob::expand(path.as_bytes()).map_err(bad)? {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+pub use nono_policy::document::{DocumentInject as Injection, DocumentRoute as RouteConfig, EndpointRule};
 use nono_policy::host_rule::{HostError, HostRule};
 use thiserror::Error;
 
@@ -26,7 +27,6 @@ pub enum ProxyConfigError {
     External(#[from] UpstreamError),
 }
 
-/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     pub allowed: Vec<HostRule>,
@@ -78,47 +78,4 @@ impl ProxyConfig {
         let bypass: Result<_, _> = bypass_hosts.iter().map(|text| text.parse()).collect();
         Ok(UpstreamProxy { bypass: bypass.map_err(ProxyConfigError::Bypass)?, ..proxy })
     }
-}
-
-/// Place of a secret in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Injection {
-    Header,
-    UrlPath,
-    QueryParam,
-    BasicAuth,
-}
-
-impl Injection {
-    pub fn word(self) -> &'static str {
-        match self {
-            Injection::Header => "header",
-            Injection::UrlPath => "url_path",
-            Injection::QueryParam => "query_param",
-            Injection::BasicAuth => "basic_auth",
-        }
-    }
-}
-
-/// Route: `http://127.0.0.1:PORT/<prefix>/…` leads to `upstream`.
-#[derive(Clone, Debug)]
-pub struct RouteConfig {
-    pub prefix: String,
-    pub upstream: String,
-    /// Source of the secret: a variable's name, `env://NAME`, `file:///path`, `keyring://service/account`.
-    pub credential_key: Option<String>,
-    pub inject_mode: Injection,
-    pub inject_header: String,
-    /// `{}` stands for the secret. Without it: `Bearer {}` in `Authorization`, the bare secret elsewhere.
-    pub credential_format: Option<String>,
-    pub path_pattern: Option<String>,
-    pub path_replacement: Option<String>,
-    pub query_param_name: Option<String>,
-    /// Variable from which programs read the key.
-    pub env_var: Option<String>,
-    /// Allowed methods and path globs; everything if empty.
-    pub endpoint_rules: Vec<(String, String)>,
-    pub tls_ca: Option<PathBuf>,
-    pub tls_client_cert: Option<PathBuf>,
-    pub tls_client_key: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ use nono_proxy::{EndpointError, Proxy, Secret};
 use nono_sys::errno;
 use thiserror::Error;
 
-pub use config::{Injection, ProxyConfig, ProxyConfigError, RouteConfig};
+pub use config::{EndpointRule, Injection, ProxyConfig, ProxyConfigError, RouteConfig};
 pub use event::{Decision, NetworkEvent};
 pub use nono_proxy::{Guard, Handle, StartError};
 pub use secret::Surroundings;

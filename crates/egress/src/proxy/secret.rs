@@ -27,6 +27,10 @@ impl Surroundings {
     fn variable(&self, name: &str) -> Option<&OsStr> {
         value(&self.env, name)
     }
+
+    fn keyring(&self, service: &str, user: Option<&str>) -> Result<String, KeyringError> {
+        keyring(service, user, &self.env, &self.cwd)
+    }
 }
 
 /// Reason a secret cannot be used.
@@ -57,7 +61,6 @@ pub(super) fn is_uri(key: &str) -> bool {
     key.contains("://")
 }
 
-/// Fetch the secret.
 pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     let text = match key.split_once("://") {
         None => by_name(key, around),
@@ -65,7 +68,7 @@ pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretEr
         Some(("file", path)) => file(Path::new(path)),
         Some(("keyring", entry)) => {
             let (service, user) = entry.split_once('/').unwrap_or((entry, ""));
-            Ok(from_keyring(service, (!user.is_empty()).then_some(user), around)?)
+            Ok(around.keyring(service, (!user.is_empty()).then_some(user))?)
         }
         Some((scheme, _)) => Err(SecretError::Scheme(scheme.to_owned())),
     }?;
@@ -79,7 +82,7 @@ fn by_name(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     if let Some(name) = [key, &capitals].into_iter().find(|name| around.variable(name).is_some()) {
         return variable(name, around);
     }
-    from_keyring(SERVICE, Some(key), around).map_err(|error| SecretError::Nowhere(key.to_owned(), error))
+    around.keyring(SERVICE, Some(key)).map_err(|error| SecretError::Nowhere(key.to_owned(), error))
 }
 
 fn variable(name: &str, around: &Surroundings) -> Result<String, SecretError> {
@@ -102,8 +105,4 @@ fn file(path: &Path) -> Result<String, SecretError> {
     file.take(MAX_SECRET).read_to_string(&mut text).map_err(unreadable)?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
-}
-
-fn from_keyring(service: &str, user: Option<&str>, around: &Surroundings) -> Result<String, KeyringError> {
-    keyring(service, user, &around.env, &around.cwd)
 }

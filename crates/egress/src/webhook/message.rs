@@ -64,7 +64,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The body of a question.
 #[derive(Debug, Serialize)]
 pub(super) struct QuestionBody<'a> {
     version: u32,
@@ -84,7 +83,7 @@ enum AskedSubject<'a> {
     Access {
         path: ShownPath<'a>,
         access: AccessMode,
-        object: &'static str,
+        object: Object,
         /// Directory that an answer with scope "directory" would open.
         folder: Option<ShownPath<'a>>,
     },
@@ -124,7 +123,7 @@ impl<'a> QuestionBody<'a> {
             Subject::Access { path, access, object, folder, .. } => AskedSubject::Access {
                 path: ShownPath(path),
                 access: *access,
-                object: object_word(*object),
+                object: *object,
                 folder: folder.as_deref().map(ShownPath),
             },
             Subject::Restore { snapshot, paths } => AskedSubject::Restore {
@@ -156,15 +155,6 @@ impl<'a> QuestionBody<'a> {
     }
 }
 
-fn object_word(object: Object) -> &'static str {
-    match object {
-        Object::File => "file",
-        Object::Directory => "directory",
-        Object::New => "new",
-    }
-}
-
-/// The body of an answer.
 #[derive(Debug, Deserialize)]
 struct Answered {
     id: u64,

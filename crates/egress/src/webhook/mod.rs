@@ -124,21 +124,17 @@ impl Webhook {
                 WebhookHelperMessage::Reply { reply, .. } if attempt == ATTEMPTS || !is_busy(&reply) => {
                     return Ok(reply);
                 }
-                WebhookHelperMessage::Reply { .. } => String::new(),
+                WebhookHelperMessage::Reply { .. } => None,
                 WebhookHelperMessage::Nothing { connected, why, .. } if connected || attempt == ATTEMPTS => {
                     return Err(HelperProcessError::Unable(why));
                 }
-                WebhookHelperMessage::Nothing { why, .. } => why,
+                WebhookHelperMessage::Nothing { why, .. } => Some(why),
                 WebhookHelperMessage::Ready | WebhookHelperMessage::Unable { .. } => {
                     return Err(HelperProcessError::OutOfTurn);
                 }
             };
             if !rest(pause, deadline, wanted)? {
-                return Err(if why.is_empty() {
-                    HelperProcessError::Late
-                } else {
-                    HelperProcessError::Unable(why)
-                });
+                return Err(why.map_or(HelperProcessError::Late, HelperProcessError::Unable));
             }
             pause *= 2;
         }

@@ -33,7 +33,6 @@ pub(super) struct Post {
     pub(super) body: String,
 }
 
-/// Frames from the helper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub(super) enum WebhookHelperMessage {

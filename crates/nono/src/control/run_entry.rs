@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_supervisor::channel::{CONTROL_SOCKET, Listening, SessionInfo};
-use nono_sys::{fs, process};
+use nono_sys::fs;
 
 use crate::audit::{self, AuditError};
 use crate::rollback::live_lock::{LiveLock, is_live};
-use crate::session::folder::is_orphan;
+use crate::session::folder::{is_orphan, make_private};
 
 pub(super) const RECORD: &str = "session.json";
 
@@ -34,7 +34,7 @@ impl SessionSocket {
         own: &str,
     ) -> io::Result<(SessionSocket, Listening)> {
         let base = base(state_dir);
-        make_base(&base)?;
+        make_private(&base)?;
         sweep(state_dir, &base);
         // Under this name other processes do not take it for dead before the lock is held, nor for a session before it
         // is complete.
@@ -64,21 +64,6 @@ impl Drop for SessionSocket {
     fn drop(&mut self) {
         // If this fails, the next run removes it.
         let _ = fs::remove_tree(&self.dir);
-    }
-}
-
-fn make_base(base: &Path) -> io::Result<()> {
-    match fs::make_dir(base, 0o700) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let foreign = |_| {
-                io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "it exists, but is not a folder that only you can write",
-                )
-            };
-            fs::check_private_dir(base, process::uid())?.map_err(foreign)
-        }
-        result => result,
     }
 }
 
@@ -118,7 +103,6 @@ fn sweep(state_dir: &Path, base: &Path) {
     }
 }
 
-/// Entries of running sessions.
 pub(super) fn running(state_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(base(state_dir)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -137,6 +121,8 @@ pub(super) fn running(state_dir: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use nono_sys::process;
 
     use super::*;
 

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use nono_agents::hooks::run::SandboxAround;
 use nono_checkpoint::trigger::ToolCall;
+use nono_policy::error::grant_flag;
 use nono_policy::text::{quote_all, shown};
-use nono_policy::{AccessMode, CapabilitySource, FsCapability, NetworkPolicy, ResolvedPolicy, Typed};
+use nono_policy::{AccessMode, CapabilitySource, GrantKind, NetworkPolicy, ResolvedPolicy, Typed};
 use nono_supervisor::report::DeniedAttempt;
 use nono_supervisor::request;
 
+use super::format::is_base;
 use super::{Denial, Findings, attempt_words, because_words, diagnose_path, diagnose_text};
 use crate::session::network_word;
 
@@ -30,12 +32,44 @@ pub struct Sandbox {
 }
 
 impl SandboxAround for Sandbox {
+    /// Message for the beginning of a conversation.
     fn introduction(&self) -> String {
-        introduction(self)
+        let mut lines = vec![
+            "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
+    not listed here is denied: do not try to get around it, tell the user."
+                .to_owned(),
+        ];
+        lines.extend(open(self));
+        lines.join("\n")
     }
 
+    /// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
+    /// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
+    /// findings count.
     fn explain(&self, call: &ToolCall, failed: Option<bool>, output: &str) -> Option<String> {
-        explain(call, failed, output, self)
+        let mut findings = diagnose_text(output, &self.policy);
+        let succeeded = failed == Some(false);
+        if succeeded {
+            if !matches!(call, ToolCall::Shell { .. }) {
+                return None;
+            }
+            findings = Findings { denials: findings.denials, ..Findings::default() };
+        } else if findings.denials.is_empty() {
+            findings.denials =
+                given(call).filter_map(|(path, access)| diagnose_path(path, access, &self.policy)).collect();
+        }
+        let refused = !succeeded
+            && refused_by_proxy(output)
+            && matches!(self.policy.network, NetworkPolicy::Filtered { .. });
+        let network = findings.network || refused;
+        if findings.denials.is_empty() && !network && findings.limits.is_empty() {
+            return None;
+        }
+        let mut lines = vec![HEADER.to_owned()];
+        lines.extend(denied(&findings, network, self));
+        lines.extend(open(self));
+        lines.extend(remedy(&findings, network, self));
+        Some(lines.join("\n"))
     }
 }
 
@@ -46,36 +80,6 @@ denied as well. Tell the user instead.";
 /// Maximum number of lines of a list.
 const LINES: usize = 20;
 
-/// Explanation of a tool's output and of the path it was given; None if the sandbox does not close what the tool
-/// complains about. A tool that did not fail may still have met something closed (`cat x; true`): then only certain
-/// findings count.
-pub fn explain(call: &ToolCall, failed: Option<bool>, output: &str, sandbox: &Sandbox) -> Option<String> {
-    let mut findings = diagnose_text(output, &sandbox.policy);
-    let succeeded = failed == Some(false);
-    if succeeded {
-        if !matches!(call, ToolCall::Shell { .. }) {
-            return None;
-        }
-        findings = Findings { denials: findings.denials, ..Findings::default() };
-    } else if findings.denials.is_empty() {
-        findings.denials =
-            given(call).filter_map(|(path, access)| diagnose_path(path, access, &sandbox.policy)).collect();
-    }
-    let refused = !succeeded
-        && refused_by_proxy(output)
-        && matches!(sandbox.policy.network, NetworkPolicy::Filtered { .. });
-    let network = findings.network || refused;
-    if findings.denials.is_empty() && !network && findings.limits.is_empty() {
-        return None;
-    }
-    let mut lines = vec![HEADER.to_owned()];
-    lines.extend(denied(&findings, network, sandbox));
-    lines.extend(open(sandbox));
-    lines.extend(remedy(&findings, network, sandbox));
-    Some(lines.join("\n"))
-}
-
-/// Paths that the tool was given.
 fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
     let (paths, access): (&[PathBuf], _) = match call {
         ToolCall::Files { paths, .. } => (paths, AccessMode::Write),
@@ -85,17 +89,6 @@ fn given(call: &ToolCall) -> impl Iterator<Item = (&Path, AccessMode)> {
         }
     };
     paths.iter().map(move |path| (path.as_path(), access))
-}
-
-/// Message for the beginning of a conversation.
-pub fn introduction(sandbox: &Sandbox) -> String {
-    let mut lines = vec![
-        "[nono] You run in the nono sandbox, which is enforced by the kernel and permanent for this session. What is \
-         not listed here is denied: do not try to get around it, tell the user."
-            .to_owned(),
-    ];
-    lines.extend(open(sandbox));
-    lines.join("\n")
 }
 
 /// Whether the output contains a refusal of the filtering proxy, as programs print it.
@@ -125,13 +118,9 @@ fn denied(findings: &Findings, network: bool, sandbox: &Sandbox) -> Vec<String> 
     lines
 }
 
-/// List of what is open.
 fn open(sandbox: &Sandbox) -> Vec<String> {
-    let chosen = |grant: &&FsCapability| {
-        !matches!(grant.source, CapabilitySource::System | CapabilitySource::Group(_))
-    };
     let mut lines = vec!["Allowed:".to_owned()];
-    let grants: Vec<_> = sandbox.policy.grants.iter().filter(chosen).collect();
+    let grants: Vec<_> = sandbox.policy.grants.iter().filter(|grant| !is_base(grant)).collect();
     lines.extend(
         grants.iter().take(LINES).map(|grant| format!("  {} {}", grant.access, shown(&grant.resolved))),
     );
@@ -220,7 +209,6 @@ fn typed_again(typed: &Typed, more: &[String]) -> String {
     quote_all(&words)
 }
 
-/// Command line of this run, with more flags.
 fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
     if let Some(typed) = &sandbox.typed {
         return typed_again(typed, more);
@@ -232,15 +220,11 @@ fn command_line(sandbox: &Sandbox, more: &[String]) -> String {
         words.extend(["--profile".to_owned(), profile.clone()]);
     }
     for grant in policy.grants.iter().filter(|grant| grant.source == CapabilitySource::User) {
-        let flag = match (grant.access, grant.is_file) {
-            (AccessMode::Read, false) => "--read",
-            (AccessMode::Write, false) => "--write",
-            (AccessMode::ReadWrite, false) => "--allow",
-            (AccessMode::Read, true) => "--read-file",
-            (AccessMode::Write, true) => "--write-file",
-            (AccessMode::ReadWrite, true) => "--allow-file",
-        };
-        words.extend([flag.to_owned(), grant.resolved.to_string_lossy().into_owned()]);
+        let kind = if grant.is_file { GrantKind::File } else { GrantKind::Directory };
+        words.extend([
+            grant_flag(grant.access, kind).to_owned(),
+            grant.resolved.to_string_lossy().into_owned(),
+        ]);
     }
     let hosts = policy.hosts.iter().filter(|host| host.source == CapabilitySource::User);
     words.extend(hosts.flat_map(|host| ["--allow-domain".to_owned(), host.rule.to_string()]));

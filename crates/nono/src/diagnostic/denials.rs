@@ -100,16 +100,7 @@ fn network_flags(port: Option<Port>, policy: &ResolvedPolicy) -> Vec<String> {
 
 /// Whether a denial found in an error line is among the known ones.
 pub(super) fn lists(known: &[Denial], told: &Denial) -> bool {
-    let Some(path) = path(&told.attempt) else { return false };
+    let (_, Some(path), _) = told.attempt.parts() else { return false };
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    known.iter().any(|known| self::path(&known.attempt).is_some_and(|at| at == path || at == resolved))
-}
-
-fn path(attempt: &DeniedAttempt) -> Option<&Path> {
-    match attempt {
-        DeniedAttempt::Open { path, .. }
-        | DeniedAttempt::Metadata { path, .. }
-        | DeniedAttempt::Socket { path } => Some(path),
-        DeniedAttempt::Network { .. } | DeniedAttempt::Other { .. } => None,
-    }
+    known.iter().any(|known| known.attempt.parts().1.is_some_and(|at| at == path || at == resolved))
 }

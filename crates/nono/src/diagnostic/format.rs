@@ -22,7 +22,6 @@ pub struct DiagnosticFormatter<'a> {
 }
 
 impl DiagnosticFormatter<'_> {
-    /// The footer, line by line.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "The command exited with code {}. This may be due to sandbox restrictions.",
@@ -185,13 +184,7 @@ fn meaning(denial: &Denial) -> Option<&'static str> {
 /// A denial as JSON. `path` and `reason` are null where they do not apply; `program`, `pid` and `count` are set for
 /// denials by the supervisor.
 fn denial_json(denial: &Denial) -> Value {
-    let (kind, path, operation) = match &denial.attempt {
-        DeniedAttempt::Open { path, access } => ("open", Some(path), access.to_string()),
-        DeniedAttempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
-        DeniedAttempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
-        DeniedAttempt::Network { what, .. } => ("network", None, what.clone()),
-        DeniedAttempt::Other { what } => ("other", None, what.clone()),
-    };
+    let (kind, path, operation) = denial.attempt.parts();
     let reason = match &denial.because {
         RefusalReason::Policy { reason } => Some(reason),
         _ => None,
@@ -238,6 +231,6 @@ const GENERAL: &[(&str, &str)] = &[
 ];
 
 /// Whether the grant comes from nono or a group, not from the user or a profile.
-fn is_base(grant: &FsCapability) -> bool {
+pub(super) fn is_base(grant: &FsCapability) -> bool {
     matches!(grant.source, CapabilitySource::Group(_) | CapabilitySource::System)
 }

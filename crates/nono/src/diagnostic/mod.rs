@@ -15,7 +15,9 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use nono_policy::{AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, query_path_on};
+use nono_policy::{
+    AccessMode, HostFacts, NetworkPolicy, QueryResult, ResolvedPolicy, SOME_NAME, query_path_on,
+};
 use nono_supervisor::report::{DeniedAttempt, Expansion, RefusalReason};
 use nono_supervisor::{Complaint, DenialKind, RunOutcome};
 use nono_sys::wait::Ended;
@@ -45,7 +47,6 @@ pub struct Denial {
     pub probe: bool,
 }
 
-/// Details of a denial by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DenialDetails {
     /// The first program that was denied.
@@ -64,7 +65,6 @@ pub enum Limit {
     FileSize,
 }
 
-/// Findings about a failed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// Denials; those known exactly come first.
@@ -212,7 +212,7 @@ fn normal(path: &Path) -> PathBuf {
 /// The denial of removing or renaming, which needs write access to the folder: queried as if a new name were created in
 /// it.
 fn folder_denial(path: &Path, policy: &ResolvedPolicy) -> Option<Denial> {
-    let beside = path.parent()?.join(".nono-asks-about-this-folder");
+    let beside = path.parent()?.join(SOME_NAME);
     let attempt = DeniedAttempt::Open { path: path.to_owned(), access: AccessMode::Write };
     Some(Denial { attempt, ..denial(&beside, AccessMode::Write, policy)? })
 }

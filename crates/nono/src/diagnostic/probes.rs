@@ -3,15 +3,13 @@
 //!
 //! The footer hides them unless `verbose` is set; the JSON never does.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
 use nono_supervisor::approval::{Object, Question, Subject};
 use nono_supervisor::report::DeniedAttempt;
 
-use nono_policy::glob::Pattern;
+use nono_policy::glob::{Pattern, names};
 
 /// Path patterns, each with the programs that look for it.
 const PROBES: &[(&str, &str)] = &[
@@ -83,14 +81,6 @@ fn is_listed(path: &Path) -> bool {
 /// Whether a table's pattern matches a path. A test checks that all patterns are valid.
 pub(super) fn matches(text: &str, path: &Path) -> bool {
     Pattern::parse(names(Path::new(text)).into_iter()).is_ok_and(|pattern| pattern.matches(&names(path)))
-}
-
-fn names(path: &Path) -> Vec<&[u8]> {
-    let normal = |component| match component {
-        Component::Normal(name) => Some(OsStr::as_bytes(name)),
-        _ => None,
-    };
-    path.components().filter_map(normal).collect()
 }
 
 #[cfg(test)]

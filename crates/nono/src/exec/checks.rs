@@ -20,7 +20,7 @@ pub(super) fn check(request: &ExecRequest<'_>, host: &ExecHost) -> Result<Checke
     let name = request.command.first().ok_or(ExecError::Empty)?;
     let cwd = request.cwd.as_ref().map_or_else(|| host.cwd.clone(), |cwd| host.cwd.join(cwd));
     let program = find(name, host, &cwd)?;
-    if request.command.iter().any(|argument| has_nul(argument)) {
+    if request.command.iter().any(|argument| command_env::has_nul(argument)) {
         return Err(ExecError::Nul);
     }
     let env = command_env::sorted(&request.env)?;
@@ -51,10 +51,6 @@ fn find(name: &OsStr, host: &ExecHost, cwd: &Path) -> Result<PathBuf, ExecError>
         Err(_) if has_slash => Err(ExecError::NotFound(name.into())),
         Err(_) => Err(ExecError::NotOnPath(name.into())),
     }
-}
-
-fn has_nul(text: &OsStr) -> bool {
-    text.as_bytes().contains(&0)
 }
 
 #[cfg(test)]

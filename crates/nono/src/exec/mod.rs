@@ -42,7 +42,6 @@ pub const NOT_EXECUTED: i32 = 127;
 /// Time in milliseconds that processes left by the command have to end by themselves.
 const GRACE_MS: u32 = 1000;
 
-/// Source of the command's input.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Input<'a> {
     /// This process's stdin.
@@ -74,18 +73,12 @@ pub struct ExecRequest<'a> {
 }
 
 /// A filtering proxy that runs in this process.
-pub trait Proxy: Send + Sync {
+pub trait Proxy: std::fmt::Debug + Send + Sync {
     /// Port on this machine's loopback address, and the only address the command can reach.
     fn port(&self) -> u16;
 
     /// Serve a socket of the command's network, too, until the returned guard is dropped.
     fn serve_also(&self, listener: std::os::fd::OwnedFd) -> io::Result<Box<dyn Send>>;
-}
-
-impl std::fmt::Debug for dyn Proxy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proxy({})", self.port())
-    }
 }
 
 /// Facts about the machine, supplied by the caller.
@@ -109,7 +102,6 @@ impl ExecHost {
     }
 }
 
-/// Result of a confined command.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOutcome {
     pub stdout: Vec<u8>,
@@ -121,7 +113,6 @@ pub struct ExecOutcome {
     pub timed_out: bool,
     /// Whether output was dropped.
     pub truncated: bool,
-    /// The limit that ended the command.
     pub limit: Option<LimitHit>,
     /// Requests that were denied.
     pub mediation: MediationReport,
@@ -175,8 +166,8 @@ pub fn run(
     }
     let ground = match PreparedCommand::new(caps, request, host, checked.workdir) {
         Ok(ground) => ground,
-        Err(prepare::GroundFailure::Refused(why)) => return Ok(not_run(NOT_CONFINED, &why)),
         Err(prepare::GroundFailure::Error(error)) => return Err(error),
+        Err(refused) => return Ok(not_run(NOT_CONFINED, &refused.to_string())),
     };
     let (capture, streams) = Capture::new(request, cancelled).map_err(system("make a pipe"))?;
     let options = |cancel| Options {

@@ -8,39 +8,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nono_policy::resolved::{ClosedBy, ClosedHow, ClosedPath, NetworkPolicy, PathKind, ResolvedPolicy};
 use nono_policy::{CapabilitySet, is_within};
 use nono_sandbox::{
-    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, ProxyPlace, Refusal, SessionPaths,
-    Support, compile,
+    Blueprint, ExecStrategy, Mediation, Namespaces, PlanError, Prepared, ProxyPlace, Refusal, Support,
+    compile,
 };
 use nono_supervisor::mediate::Mediate;
 use nono_supervisor::{CommandSpec, Options, RunError, RunOutcome, ServiceError, TakesListener};
 use nono_sys::process::Signals;
+use thiserror::Error;
 
 use super::{ExecError, ExecHost, ExecRequest, Proxy, system};
-use crate::session::{SessionFolder, check, is_confined, mediate};
+use crate::session::check::{self, CheckError};
+use crate::session::{SessionFolder, is_confined, mediate};
 
-/// Reasons why the sandbox cannot be prepared.
+/// Reasons why the sandbox cannot be prepared. All but the last are outcomes: the kernel cannot enforce this set.
+#[derive(Debug, Error)]
 pub(super) enum GroundFailure {
-    /// The kernel cannot enforce this set; the reason as text.
-    Refused(String),
-    Error(ExecError),
-}
-
-impl From<Refusal> for GroundFailure {
-    fn from(refusal: Refusal) -> GroundFailure {
-        GroundFailure::Refused(refusal.to_string())
-    }
-}
-
-impl From<ExecError> for GroundFailure {
-    fn from(error: ExecError) -> GroundFailure {
-        GroundFailure::Error(error)
-    }
-}
-
-impl From<PlanError> for GroundFailure {
-    fn from(error: PlanError) -> GroundFailure {
-        GroundFailure::Refused(error.to_string())
-    }
+    #[error("{} is nono's own state, which is never granted", .0.display())]
+    OwnState(PathBuf),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error(transparent)]
+    Error(#[from] ExecError),
 }
 
 pub(super) struct PreparedCommand {
@@ -82,7 +74,7 @@ impl PreparedCommand {
         if let Some(folder) = &mut folder {
             folder.close_usual_bases(&policy);
         }
-        let paths = folder.as_ref().map_or_else(SessionPaths::none, SessionFolder::paths);
+        let paths = folder.as_ref().map(SessionFolder::paths).unwrap_or_default();
         let blueprint = compile(&policy, &support, ExecStrategy::Supervised, &paths)?;
         let wish = Mediation { accept_weaker: host.nested, ..Mediation::default() };
         let blueprint = placed(blueprint.mediate(wish, &support)?, proxy.as_deref());
@@ -134,8 +126,7 @@ impl TakesListener for Served {
 /// Deny nono's own state, even inside a grant. (Session folders are covered by the mounts.)
 fn close(policy: &mut ResolvedPolicy, path: &Path) -> Result<(), GroundFailure> {
     if let Some(grant) = policy.grants.iter().find(|grant| is_within(&grant.resolved, path)) {
-        let why = format!("{} is nono's own state, which is never granted", grant.original.display());
-        return Err(GroundFailure::Refused(why));
+        return Err(GroundFailure::OwnState(grant.original.clone()));
     }
     if policy.grants.iter().any(|grant| is_within(path, &grant.resolved)) {
         policy.closed.push(ClosedPath {
@@ -177,8 +168,7 @@ fn support(host: &ExecHost) -> Result<Support, GroundFailure> {
     if !host.nested {
         let failed = |source| ExecError::Folder { base: host.session_base.clone(), source };
         let folder = SessionFolder::create(&host.session_base).map_err(failed)?;
-        let held = check::try_canary(&support, &folder).and_then(check::verdict);
-        held.map_err(|error| GroundFailure::Refused(error.to_string()))?;
+        check::verdict(check::try_canary(&support, &folder)?)?;
     }
     if let Ok(mut known) = KNOWN.try_lock() {
         *known = Some(MachineSupport { confined, support: support.clone() });

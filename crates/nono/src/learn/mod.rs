@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use nono_policy::profile::{DetailedPath, FilesystemSection, NetworkSection, OneOrMany, PathEntry, Profile};
 use nono_policy::{
-    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, is_system_folder,
-    is_within, query_path,
+    AccessMode, DeniedReason, Facts, FoundKind, NetworkPolicy, QueryResult, ResolvedPolicy, SOME_NAME,
+    is_system_folder, is_within, query_path,
 };
 use nono_supervisor::recorded::{PathObject, Reached, Recorded, Touched, Use};
 
@@ -44,7 +44,6 @@ impl BaseFolders {
     }
 }
 
-/// A grant of the proposed profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposed {
     pub path: PathBuf,
@@ -61,7 +60,6 @@ pub struct Closed {
     pub flags: Vec<String>,
 }
 
-/// Result of learning from a run.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub profile: Profile,
@@ -72,7 +70,6 @@ pub struct Proposal {
     /// Devices and pipes, which only flags can open, and names that a profile cannot contain.
     pub left_out: Vec<PathBuf>,
     pub executed: Vec<PathBuf>,
-    /// Accesses denied in this run.
     pub denied: Vec<(PathBuf, AccessMode)>,
     pub reached: Vec<(Reached, u64)>,
     pub bound: BTreeSet<u16>,
@@ -89,7 +86,16 @@ pub fn propose(
     facts: &dyn Facts,
 ) -> Proposal {
     let Learned { base, extends, recorded } = learned;
-    let mut needs = Needs::new(base, run, places, facts);
+    let mut needs = Needs {
+        base,
+        run,
+        places,
+        facts,
+        grants: Grants::default(),
+        closed: Vec::new(),
+        too_wide: BTreeMap::new(),
+        special: BTreeSet::new(),
+    };
     needs.collect(&recorded.touched);
     let grants = needs.grants.reduced(|folder, access| needs.is_wide(folder, access));
     let (filesystem, grants, unnamed) = filesystem(grants, places, facts);
@@ -144,9 +150,6 @@ fn is_kernels(path: &Path) -> bool {
     is_within(path, Path::new("/proc"))
 }
 
-/// Representative of any new name in a folder.
-const SOME_NAME: &str = ".nono-asks-about-this-folder";
-
 /// Accesses needed beyond the base policy.
 struct Needs<'a> {
     base: &'a ResolvedPolicy,
@@ -159,25 +162,7 @@ struct Needs<'a> {
     special: BTreeSet<PathBuf>,
 }
 
-impl<'a> Needs<'a> {
-    fn new(
-        base: &'a ResolvedPolicy,
-        run: &'a ResolvedPolicy,
-        places: &'a BaseFolders,
-        facts: &'a dyn Facts,
-    ) -> Needs<'a> {
-        Needs {
-            base,
-            run,
-            places,
-            facts,
-            grants: Grants::default(),
-            closed: Vec::new(),
-            too_wide: BTreeMap::new(),
-            special: BTreeSet::new(),
-        }
-    }
-
+impl Needs<'_> {
     fn collect(&mut self, touched: &BTreeMap<PathBuf, Touched>) {
         let ours = || touched.iter().filter(|(path, _)| !is_kernels(path));
         // Folders first: files created in them need no grant of their own.

@@ -1,11 +1,9 @@
 //! The user's decisions about projects' profiles: `trusted/<hash>.json` in nono's state folder.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use nono_checkpoint::ProjectHash;
 use nono_policy::EffectiveProfile;
-use nono_sys::{fs, time};
 use serde::{Deserialize, Serialize};
 
 use super::ProjectProfileError;
@@ -26,19 +24,9 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    pub(super) fn new(project: &Path, content: &str, meaning: &EffectiveProfile, agreed: bool) -> Agreement {
-        Agreement {
-            project: project.to_owned(),
-            content: content.to_owned(),
-            meaning: meaning.clone(),
-            agreed,
-            time: time::now_iso(),
-        }
-    }
-
     /// Load the decision; an unreadable one counts as none.
     pub(super) fn load(state_dir: &Path, project: &Path) -> Option<Agreement> {
-        let bytes = std::fs::read(file(state_dir, project)).ok()?;
+        let bytes = std::fs::read(state_dir.join(file(project))).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|agreement: &Agreement| agreement.project == project)
     }
 
@@ -48,29 +36,11 @@ impl Agreement {
     }
 
     pub(super) fn save(&self, state_dir: &Path) -> Result<(), ProjectProfileError> {
-        state_dir::ensure(state_dir)?;
-        let path = file(state_dir, &self.project);
-        let failed = |source| ProjectProfileError::Io { path: path.clone(), source };
-        match fs::make_dir(&state_dir.join(FOLDER), 0o700) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => result.map_err(failed)?,
-        }
-        let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
-        text.and_then(|text| fs::write_whole(&path, &text)).map_err(failed)
-    }
-
-    pub(super) fn remove(state_dir: &Path, project: &Path) -> Result<bool, ProjectProfileError> {
-        let path = file(state_dir, project);
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(ProjectProfileError::Io { path, source }),
-        }
+        Ok(state_dir::save_json(state_dir, file(&self.project), self)?)
     }
 }
 
-const FOLDER: &str = "trusted";
-
-fn file(state_dir: &Path, project: &Path) -> PathBuf {
-    state_dir.join(FOLDER).join(format!("{}.json", ProjectHash::of(project)))
+/// The decision's file in the state folder.
+pub(super) fn file(project: &Path) -> PathBuf {
+    Path::new("trusted").join(format!("{}.json", ProjectHash::of(project)))
 }

@@ -22,12 +22,13 @@ use nono_policy::{
 };
 use nono_sys::errno;
 use nono_sys::hex;
+use nono_sys::time;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 pub use agreement::Agreement;
 
-use nono_policy::state_dir::StateDirError;
+use nono_policy::state_dir::StateFileError;
 
 /// Reasons why a project's profile cannot be used. The command is not run then.
 #[derive(Debug, Error)]
@@ -43,7 +44,7 @@ pub enum ProjectProfileError {
     #[error("{} can be written by others (mode {mode:04o})", .path.display())]
     WritableByOthers { path: PathBuf, mode: u32 },
     #[error(transparent)]
-    State(#[from] StateDirError),
+    Save(#[from] StateFileError),
     #[error("{}: {}", .path.display(), errno::describe(.source))]
     Io { path: PathBuf, source: io::Error },
 }
@@ -60,7 +61,7 @@ impl ProjectProfileError {
                 Some(hint) => format!("{hint}; {without}"),
                 None => without.to_owned(),
             },
-            ProjectProfileError::State(error) => error.hint().unwrap_or_default(),
+            ProjectProfileError::Save(StateFileError::State(error)) => error.hint().unwrap_or_default(),
             // The policy's hints are about grants of the user's own.
             _ => without.to_owned(),
         }
@@ -211,7 +212,13 @@ impl ProjectProfileHere {
 
     /// Save the user's decision about exactly this content.
     pub fn answer(&mut self, state_dir: &Path, agreed: bool) -> Result<(), ProjectProfileError> {
-        let answer = Agreement::new(self.root(), self.digest(), &self.meaning, agreed);
+        let answer = Agreement {
+            project: self.root().to_owned(),
+            content: self.digest().to_owned(),
+            meaning: self.meaning.clone(),
+            agreed,
+            time: time::now_iso(),
+        };
         answer.save(state_dir)?;
         self.standing = if agreed { Standing::Agreed } else { Standing::Declined };
         self.before = Some(answer);
@@ -221,5 +228,10 @@ impl ProjectProfileHere {
 
 /// Remove the decision about the project in this folder. Returns whether there was one.
 pub fn forget(state_dir: &Path, root: &Path) -> Result<bool, ProjectProfileError> {
-    Agreement::remove(state_dir, root)
+    let path = state_dir.join(agreement::file(root));
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(ProjectProfileError::Io { path, source }),
+    }
 }

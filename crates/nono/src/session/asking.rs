@@ -18,7 +18,6 @@ use super::error::SessionError;
 use crate::audit::RestoreOwner;
 use crate::rollback::RollbackError;
 
-/// Settings for approvals at run time.
 #[derive(Clone, Debug)]
 pub struct Asking {
     /// `None`: the profile decides.
@@ -84,14 +83,10 @@ impl AskableSubjects {
 
     /// The terminal for prompts, if there may be any. A restore requested from inside (`back`) needs one, too.
     pub(super) fn prompts(&self, asking: &Asking, back: bool) -> Result<Option<TerminalLeases>, RunError> {
-        prompts(!asking.off_terminal && (self.opens || self.urls || back))
+        let wanted = !asking.off_terminal && (self.opens || self.urls || back);
+        let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
+        wanted.then(TerminalLeases::new).transpose().map_err(failed)
     }
-}
-
-/// The terminal for prompts, if any prompt is possible.
-fn prompts(wanted: bool) -> Result<Option<TerminalLeases>, RunError> {
-    let failed = |source| RunError::Supervise { what: "prepare the terminal for prompts", source };
-    wanted.then(TerminalLeases::new).transpose().map_err(failed)
 }
 
 /// The supervisor's mediation settings for this run.
@@ -121,6 +116,7 @@ pub(crate) fn mediate(
 }
 
 /// The session's snapshots, as the mediator uses them.
+#[derive(Debug)]
 struct Running(TrackedSession);
 
 /// Failure to store a file that is about to be written to.

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::event::{
-    AgentCall, AgentPrompt, AuditEvent, CheckpointEvent, Decision, Network, Phase, ProjectProfile, Restore,
-    SessionEnded, SessionStarted, Warning,
+    AuditEvent, Decision, Network, Phase, ProjectProfile, Restore, SessionEnded, SessionStarted, Warning,
 };
 use nono_audit::log::{CreateError, Options};
 use nono_audit::redact::Redactor;
@@ -19,19 +18,17 @@ use nono_policy::{ProjectOverlay, ResolvedPolicy, RunRequest};
 use nono_snapshot::Manifest;
 use nono_supervisor::{LimitHit, RunError, RunOutcome};
 use nono_sys::errno;
-use nono_sys::launch::NOT_RUN;
 use nono_sys::time::now_ms;
 use nono_sys::wait::Ended;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::executable;
-use super::exit_code::exit_code;
 use super::notices::network_word;
+use super::report::exit_code;
 use crate::audit;
-use crate::network::{NetworkObserver, NetworkReport};
+use crate::network::NetworkObserver;
 
-/// Settings of the audit log.
 #[derive(Clone, Debug)]
 pub struct Auditing {
     pub wanted: bool,
@@ -96,7 +93,6 @@ pub(super) struct AuditPlan {
     key: Option<SigningKey>,
     /// Notice to report once, at the end.
     notice: Option<String>,
-    /// Project profiles in use.
     projects: Vec<ProjectProfile>,
 }
 
@@ -116,7 +112,6 @@ impl AuditPlan {
     }
 }
 
-/// The log entry for a project profile.
 fn on_record(project: &ProjectOverlay) -> ProjectProfile {
     let ProjectOverlay { file, digest, agreed, .. } = project;
     ProjectProfile { file: file.clone(), sha256: digest.clone(), agreed: *agreed }
@@ -144,11 +139,10 @@ pub(super) struct LogStart<'a> {
     pub(super) tracked: Option<&'a [PathBuf]>,
 }
 
-/// The open audit log of a run.
 #[derive(Debug)]
 pub(super) struct RunLog {
-    log: Arc<AuditLog>,
-    redactor: Arc<Redactor>,
+    pub(super) log: Arc<AuditLog>,
+    pub(super) redactor: Arc<Redactor>,
     /// Number of prompts and calls reported by agents' hooks.
     told: AtomicU64,
     state: Mutex<AuditingState>,
@@ -195,23 +189,28 @@ impl RunLog {
         Ok(trail)
     }
 
-    pub(super) fn log(&self) -> Arc<AuditLog> {
-        self.log.clone()
-    }
-
-    pub(super) fn redactor(&self) -> Arc<Redactor> {
-        self.redactor.clone()
-    }
-
-    /// Record a warning of the supervisor.
     pub(super) fn warn(&self, message: String) {
-        // A failed write is kept by the log and shows in the report.
-        let _ = self.log.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
+        self.note(&AuditEvent::Warning(Warning { time_ms: now_ms(), message }));
+    }
+
+    /// Record an event. A failed write is kept by the log and shows in the report.
+    pub(super) fn note(&self, event: &AuditEvent) {
+        let _ = self.log.note(event);
+    }
+
+    /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
+    pub(super) fn told(&self, event: &AuditEvent) {
+        if self.told.fetch_add(1, Ordering::Relaxed) < MOST_TOLD {
+            self.note(event);
+        }
     }
 
     /// Record the end of the command, or that it could not be run.
     pub(super) fn ended(&self, outcome: &Result<RunOutcome, RunError>) {
-        self.count_told();
+        let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
+        if beyond > 0 {
+            self.warn(format!("{beyond} more prompts and calls of agents are not in this log"));
+        }
         let ended = match outcome {
             Ok(outcome) => SessionEnded {
                 time_ms: now_ms(),
@@ -226,17 +225,10 @@ impl RunLog {
             },
             Err(error) => {
                 self.warn(format!("the command was not run: {error}"));
-                not_run()
+                SessionEnded::not_run(now_ms())
             }
         };
         self.state().ended = Some(ended);
-    }
-
-    /// Record events that the network filter could not report.
-    pub(super) fn network_ended(&self, report: &NetworkReport) {
-        if let Some(lost) = report.missing() {
-            self.warn(lost);
-        }
     }
 
     /// Close the log, if it is still open, and report on it.
@@ -256,18 +248,6 @@ impl RunLog {
     }
 }
 
-/// The last entry for a command that never ran.
-fn not_run() -> SessionEnded {
-    SessionEnded {
-        time_ms: now_ms(),
-        exit_code: i32::from(NOT_RUN),
-        signal: None,
-        limit: None,
-        stopped: false,
-        interrupted: false,
-    }
-}
-
 fn limit_word(limit: LimitHit) -> String {
     match limit {
         LimitHit::Time(_) => "time",
@@ -277,63 +257,23 @@ fn limit_word(limit: LimitHit) -> String {
     .to_owned()
 }
 
-impl RunLog {
-    /// Record a checkpoint, or the failure to take one.
-    pub(super) fn checkpoint(&self, event: CheckpointEvent) {
-        // As in `warn`.
-        let _ = self.log.note(&AuditEvent::Checkpoint(event));
-    }
-}
-
 /// Maximum number of agents' prompts and calls that are recorded one by one: the command can send any number.
 const MOST_TOLD: u64 = 10_000;
 
-/// An event reported by an agent's hooks.
-pub(super) enum AgentEvent {
-    Prompt(AgentPrompt),
-    Call(AgentCall),
-}
-
-impl RunLog {
-    /// Record an event of an agent's hooks. Above [`MOST_TOLD`] events are only counted.
-    pub(super) fn told(&self, event: AgentEvent) {
-        let before = self.told.fetch_add(1, Ordering::Relaxed);
-        if before >= MOST_TOLD {
-            return;
-        }
-        let event = match event {
-            AgentEvent::Prompt(prompt) => AuditEvent::AgentPrompt(prompt),
-            AgentEvent::Call(call) => AuditEvent::AgentCall(call),
-        };
-        // As in `warn`.
-        let _ = self.log.note(&event);
-    }
-
-    /// Record how many events were left out.
-    pub(super) fn count_told(&self) {
-        let beyond = self.told.load(Ordering::Relaxed).saturating_sub(MOST_TOLD);
-        if beyond > 0 {
-            self.warn(format!("{beyond} more prompts and calls of agents are not in this log"));
-        }
-    }
-}
-
 impl Recorder for RunLog {
     fn taken(&self, manifest: &Manifest) {
-        // As in `warn`.
-        let _ = self.log.note(&recorder::snapshot(manifest));
+        self.note(&recorder::snapshot(manifest));
     }
 
     fn restored(&self, restore: Restore) {
-        // As in `warn`.
-        let _ = self.log.note(&AuditEvent::Restore(restore));
+        self.note(&AuditEvent::Restore(restore));
     }
 
     fn close(&self, last: Option<&Manifest>) -> Closed {
         let ended = {
             let mut state = self.state();
             state.closed = true;
-            state.ended.take().unwrap_or_else(not_run)
+            state.ended.take().unwrap_or_else(|| SessionEnded::not_run(now_ms()))
         };
         let ended = SessionEnded { time_ms: now_ms(), ..ended };
         match self.log.finish(ended, last.map(recorder::tree)) {
@@ -376,7 +316,7 @@ impl NetworkObserver for RunLog {
             }),
             count: event.count,
         };
-        // As in `warn`.
+        // As in `note`.
         let _ = self.log.network(recorded);
     }
 

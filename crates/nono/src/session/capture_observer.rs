@@ -25,7 +25,6 @@ impl Capturing {
         Capturing { heeds_observer: false, ..Capturing::new(signals, observer) }
     }
 
-    /// The signal that ended the capture, if one did.
     pub(super) fn signal(&self) -> Option<i32> {
         self.interrupts.requested()
     }

@@ -36,7 +36,6 @@ pub(super) fn bind(
     Ok(Sockets { channels, place, unlisted })
 }
 
-/// Path of the child's request socket.
 pub(super) fn request_socket(folder: &SessionFolder) -> PathBuf {
     folder.dir.join(REQUEST_SOCKET)
 }

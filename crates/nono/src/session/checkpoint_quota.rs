@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Rate limit on checkpoints: a flood must not push older ones out of the history.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct CheckpointQuota {
     taken: VecDeque<Instant>,
 }

@@ -6,18 +6,18 @@
 //! use up or end a turn of another conversation. A restore needs the user's approval, for exactly the checkpoint that
 //! was shown. Every failure is sent as an answer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use nono_checkpoint::manager::RestoreNote;
-use nono_checkpoint::supervisor_request::{self, RemoteAction};
+use nono_checkpoint::supervisor_request::{Path as AskedPath, RemoteAction};
 use nono_checkpoint::{
     Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, Conflicts, Ensured,
     Origin, ProjectOutcome, Skip,
 };
-use nono_policy::{AccessMode, QueryResult, query_path};
+use nono_policy::{AccessMode, query_path};
 use nono_supervisor::approval::Subject;
 use nono_supervisor::mediate::{CheckpointService, RestoreConsent};
 use nono_supervisor::request_service::RequestFailure;
@@ -28,15 +28,17 @@ use super::checkpoint_request_error::CheckpointRequestError;
 use super::checkpoints::Protecting;
 use super::rollback_options::resolved;
 use crate::checkpoints::{self, json as shapes};
+use crate::json::path;
 use crate::rollback::patch;
 
 /// Handler of checkpoint requests from inside the sandbox.
+#[derive(Debug)]
 pub(super) struct InsideRequests {
     protecting: Arc<Protecting>,
     state: Mutex<ServiceState>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct ServiceState {
     conversations: Conversations,
     /// One per project, so that projects do not wait for each other.
@@ -58,8 +60,7 @@ impl CheckpointService for InsideRequests {
     fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure> {
         let answer = match action {
             RemoteAction::Restore { dir, target, paths, conflicts } => {
-                let choice = CheckpointChoice { conflicts, ..CheckpointChoice::default() };
-                self.restore(&dir, &target, &paths, &choice, agree)
+                self.restore(&dir, &target, &paths, conflicts, agree)
             }
             action => on_a_deep_stack(|| self.answer(action)),
         };
@@ -115,7 +116,9 @@ impl InsideRequests {
             RemoteAction::Begins { origin, command, targets } => {
                 Ok(self.begins(origin, command.as_deref(), &targets))
             }
-            RemoteAction::After { origin, targets } => Ok(self.after(origin, &targets)),
+            RemoteAction::After { origin, targets } => {
+                Ok(self.in_each(origin, &targets, CheckpointManager::agent_left))
+            }
             RemoteAction::Stopped { origin, targets } => {
                 Ok(self.in_each(origin, &targets, CheckpointManager::agent_stopped))
             }
@@ -131,50 +134,43 @@ impl InsideRequests {
         Origin { run: Some(self.protecting.run.clone()), ..origin }
     }
 
+    /// The same, with the turn its conversation is in.
+    fn placed(&self, origin: Origin) -> Origin {
+        let mut origin = self.mine(origin);
+        self.state().conversations.place(&mut origin);
+        origin
+    }
+
     /// The project of a path, if the sandbox may write it. Links are followed outside the sandbox.
     fn project(&self, path: &Path) -> Result<PathBuf, CheckpointRequestError> {
         let found = resolved(path);
         if !self.protecting.is_writable(&found) {
             return Err(CheckpointRequestError::NotWritable(path.to_owned()));
         }
-        let root = self.protecting.manager().root_of(&found)?;
-        self.check(&root.dir).map(|()| root.dir)
-    }
-
-    /// Check that the project is writable: a link may have changed since the path was resolved.
-    fn check(&self, project: &Path) -> Result<(), CheckpointRequestError> {
-        if self.protecting.is_writable(project) {
-            return Ok(());
+        let project = self.protecting.manager().root_of(&found)?.dir;
+        // A link may have changed since the path was resolved.
+        if !self.protecting.is_writable(&project) {
+            return Err(CheckpointRequestError::NotWritable(project));
         }
-        Err(CheckpointRequestError::NotWritable(project.to_owned()))
+        Ok(project)
     }
 
-    fn manager_of(&self, project: &Path) -> Arc<Mutex<CheckpointManager>> {
+    fn with_manager<T>(&self, project: &Path, work: impl FnOnce(&mut CheckpointManager) -> T) -> T {
         let mut state = self.state();
         if state.managers.len() >= MOST_PROJECTS && !state.managers.contains_key(project) {
             // Their memory of turns is lost: at worst one checkpoint more is taken.
             state.managers.clear();
         }
         let new = || Arc::new(Mutex::new(self.protecting.manager()));
-        state.managers.entry(project.to_owned()).or_insert_with(new).clone()
-    }
-
-    fn with_manager<T>(&self, project: &Path, work: impl FnOnce(&mut CheckpointManager) -> T) -> T {
-        let manager = self.manager_of(project);
+        let manager = state.managers.entry(project.to_owned()).or_insert_with(new).clone();
+        drop(state);
         let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut manager)
     }
 
     /// Take a checkpoint of each project among the targets.
-    fn before(
-        &self,
-        origin: Origin,
-        reason: &str,
-        command: Option<&str>,
-        targets: &[supervisor_request::Path],
-    ) -> Value {
-        let mut origin = self.mine(origin);
-        self.state().conversations.place(&mut origin);
+    fn before(&self, origin: Origin, reason: &str, command: Option<&str>, targets: &[AskedPath]) -> Value {
+        let origin = self.placed(origin);
         self.protecting.told_call(&origin, command);
         let (projects, mut results) = self.projects(targets, reason);
         for project in projects {
@@ -197,30 +193,21 @@ impl InsideRequests {
         json!({ "turn": origin.turn, "results": results })
     }
 
-    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[supervisor_request::Path]) -> Value {
-        let mut told = self.mine(origin.clone());
-        self.state().conversations.place(&mut told);
-        self.protecting.told_call(&told, command);
+    fn begins(&self, origin: Origin, command: Option<&str>, targets: &[AskedPath]) -> Value {
+        self.protecting.told_call(&self.placed(origin.clone()), command);
         self.in_each(origin, targets, CheckpointManager::agent_begins)
-    }
-
-    fn after(&self, origin: Origin, targets: &[supervisor_request::Path]) -> Value {
-        self.in_each(origin, targets, CheckpointManager::agent_left)
     }
 
     fn in_each(
         &self,
         origin: Origin,
-        targets: &[supervisor_request::Path],
+        targets: &[AskedPath],
         work: impl Fn(&mut CheckpointManager, &Path, &Origin) -> Result<(), CheckpointError>,
     ) -> Value {
-        let mut origin = self.mine(origin);
-        self.state().conversations.place(&mut origin);
+        let origin = self.placed(origin);
         let mut problems = Vec::new();
-        let mut projects: Vec<_> =
-            targets.iter().filter_map(|supervisor_request::Path(path)| self.project(path).ok()).collect();
-        projects.sort();
-        projects.dedup();
+        let projects: BTreeSet<_> =
+            targets.iter().filter_map(|AskedPath(path)| self.project(path).ok()).collect();
         for project in projects {
             let left = self.with_manager(&project, |manager| {
                 self.protecting.hooks_speak(&project, manager);
@@ -232,11 +219,13 @@ impl InsideRequests {
     }
 
     /// The projects of these paths, each once; and the paths that cannot be protected.
-    fn projects(&self, targets: &[supervisor_request::Path], reason: &str) -> (Vec<PathBuf>, Vec<Value>) {
-        let (mut projects, mut refused) = (Vec::new(), Vec::new());
-        for supervisor_request::Path(target) in targets {
+    fn projects(&self, targets: &[AskedPath], reason: &str) -> (BTreeSet<PathBuf>, Vec<Value>) {
+        let (mut projects, mut refused) = (BTreeSet::new(), Vec::new());
+        for AskedPath(target) in targets {
             match self.project(target) {
-                Ok(project) => projects.push(project),
+                Ok(project) => {
+                    projects.insert(project);
+                }
                 // The kernel denies writing there, so there is nothing to protect.
                 Err(why) if !self.protecting.is_writable(&resolved(target)) => {
                     refused.push(json!({ "project": path(target), "refused": why.to_string() }));
@@ -248,15 +237,10 @@ impl InsideRequests {
                 }
             }
         }
-        projects.sort();
-        projects.dedup();
         (projects, refused)
     }
 
-    fn list(
-        &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
-    ) -> Result<Value, CheckpointRequestError> {
+    fn list(&self, AskedPath(dir): &AskedPath) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
         self.with_manager(&project, |manager| {
             let here = manager.here(&project).unwrap_or_default();
@@ -267,9 +251,9 @@ impl InsideRequests {
     /// Changes since a checkpoint that the command may read, as a patch or in brief.
     fn diff(
         &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
+        AskedPath(dir): &AskedPath,
         target: String,
-        paths: &[supervisor_request::Path],
+        paths: &[AskedPath],
         brief: bool,
     ) -> Result<Value, CheckpointRequestError> {
         let project = self.project(dir)?;
@@ -281,7 +265,7 @@ impl InsideRequests {
             if !compared.manager.roots().iter().all(|root| self.protecting.is_writable(root)) {
                 return Err(CheckpointRequestError::Moved);
             }
-            let chosen: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+            let chosen: Vec<_> = paths.iter().map(|AskedPath(path)| resolved(path)).collect();
             let mut set = checkpoints::changes_of(&mut compared, &chosen);
             let total = set.items.len();
             set.items.retain(|item| self.may_see(&item.path) && self.may_see(item.old_path()));
@@ -314,8 +298,7 @@ impl InsideRequests {
     }
 
     fn may_see(&self, path: &Path) -> bool {
-        let answer = query_path(&self.protecting.policy, path, true, AccessMode::Read);
-        matches!(answer, QueryResult::Allowed { .. })
+        query_path(&self.protecting.policy, path, true, AccessMode::Read).is_allowed()
     }
 
     /// Notes for a conversation, about projects that the sandbox may write.
@@ -328,21 +311,21 @@ impl InsideRequests {
 
     fn restore(
         &self,
-        supervisor_request::Path(dir): &supervisor_request::Path,
+        AskedPath(dir): &AskedPath,
         target: &str,
-        paths: &[supervisor_request::Path],
-        choice: &CheckpointChoice,
+        paths: &[AskedPath],
+        conflicts: Conflicts,
         agree: &RestoreConsent<'_>,
     ) -> Result<Value, CheckpointRequestError> {
-        if choice.conflicts != Conflicts::Keep {
+        if conflicts != Conflicts::Keep {
             return Err(CheckpointRequestError::Overwrites);
         }
         let project = self.project(dir)?;
-        let paths: Vec<_> = paths.iter().map(|supervisor_request::Path(path)| resolved(path)).collect();
+        let paths: Vec<_> = paths.iter().map(|AskedPath(path)| resolved(path)).collect();
         if let Some(path) = paths.iter().find(|path| !path.starts_with(&project)) {
             return Err(CheckpointRequestError::Outside { path: path.clone(), project });
         }
-        let choice = CheckpointChoice { paths, ..choice.clone() };
+        let choice = CheckpointChoice { paths, ..CheckpointChoice::default() };
         let (checkpoint, subject) = on_a_deep_stack(|| {
             self.with_manager(&project, |manager| planned(manager, &project, target, &choice))
         })?;
@@ -405,10 +388,6 @@ fn said(ensured: &Ensured) -> Value {
     }
 }
 
-fn path(path: &Path) -> Value {
-    crate::json::path(path)
-}
-
 /// Maximum number of projects whose managers are kept.
 const MOST_PROJECTS: usize = 64;
 /// Maximum length of each list in the answer to a restore.
@@ -417,12 +396,12 @@ const MOST_LISTED: usize = 100;
 const MOST_TEXT: usize = 32 << 10;
 
 /// Current turns of the conversations inside the sandbox.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Conversations {
     turns: HashMap<(Option<String>, Option<String>), SessionTurn>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct SessionTurn {
     prompts: u64,
     id: Option<String>,

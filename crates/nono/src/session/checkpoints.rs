@@ -4,30 +4,29 @@
 //! Where nothing changed, that costs one stat per file. A failed checkpoint does not stop the run: it is in the report,
 //! in the audit log and in the project's status.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nono_audit::Digest;
-use nono_audit::event::{AgentCall, AgentPrompt, CheckpointEvent as Event, Restore};
+use nono_audit::event::{AgentCall, AgentPrompt, AuditEvent, CheckpointEvent as Event, Restore};
 use nono_catalogue::rollback::recorder::Recorder;
 use nono_checkpoint::project::Why;
 use nono_checkpoint::{CheckpointManager, Config, Ensured, Host, Origin, Skip};
-use nono_policy::{AccessMode, CapabilitySource, QueryResult, ResolvedPolicy, is_within, query_path};
+use nono_policy::{AccessMode, CapabilitySource, FsCapability, ResolvedPolicy, is_within, query_path};
 use nono_snapshot::ChangedByOthers;
 use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::mediate::CheckpointAccess;
 use nono_sys::time::now_ms;
 
-use super::audit_log::{AgentEvent, RunLog};
+use super::audit_log::RunLog;
 use super::checkpoint_service::InsideRequests;
 use super::error::SessionError;
 use super::stand_ins;
 use crate::audit::Author;
 use crate::checkpoints::{self, settings};
 
-/// Settings for checkpoints during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpointing {
     /// `None`: the configuration decides.
@@ -53,7 +52,7 @@ impl Checkpointing {
         let planned = self.wanted.unwrap_or(config.enabled).then(|| Planned {
             host,
             config: Config { enabled: true, ..config },
-            writable: writable(policy),
+            writable: writable(policy).map(|grant| grant.resolved.clone()).collect(),
             by_name: self.wanted == Some(true),
         });
         Ok((planned, Some(sweeper)))
@@ -61,9 +60,8 @@ impl Checkpointing {
 }
 
 /// Granted directories that the command may write.
-fn writable(policy: &ResolvedPolicy) -> Vec<PathBuf> {
-    let grants = policy.grants.iter().filter(|grant| grant.access.writes() && !grant.is_file);
-    grants.map(|grant| grant.resolved.clone()).collect()
+fn writable(policy: &ResolvedPolicy) -> impl Iterator<Item = &FsCapability> {
+    policy.grants.iter().filter(|grant| grant.access.writes() && !grant.is_file)
 }
 
 /// Occasional pruning of old checkpoints, whether or not this run takes any.
@@ -73,22 +71,19 @@ pub(super) struct Sweeper(CheckpointManager);
 impl Sweeper {
     /// Prune. Problems go to the audit log; the next run tries again.
     pub(super) fn sweep(&self, trail: Option<&RunLog>) {
-        let swept = self.0.auto_prune();
-        let problems: Vec<String> = match swept {
+        let problems: Vec<String> = match self.0.auto_prune() {
             Ok(pruned) => {
                 pruned.into_iter().flat_map(|pruned| pruned.problems).map(|one| one.to_string()).collect()
             }
             Err(error) => vec![error.to_string()],
         };
+        let completed = self.0.take_completed();
+        let Some(trail) = trail else { return };
         for problem in problems {
-            if let Some(trail) = trail {
-                trail.warn(format!("cannot remove old checkpoints: {problem}"));
-            }
+            trail.warn(format!("cannot remove old checkpoints: {problem}"));
         }
-        for completed in self.0.take_completed() {
-            if let Some(trail) = trail {
-                trail.restored(checkpoints::completion(&completed));
-            }
+        for completed in completed {
+            trail.restored(checkpoints::completion(&completed));
         }
     }
 }
@@ -121,14 +116,11 @@ pub struct CheckpointsReport {
 /// State of checkpoints while the command runs.
 #[derive(Debug)]
 pub(super) struct Protecting {
-    pub(super) host: Host,
-    pub(super) config: Config,
+    plan: Planned,
     pub(super) run: String,
-    pub(super) writable: Vec<PathBuf>,
     pub(super) policy: Arc<ResolvedPolicy>,
     /// The command with secrets redacted.
     command: Vec<String>,
-    by_name: bool,
     trail: Option<Arc<RunLog>>,
     report: Mutex<CheckpointsReport>,
     /// Projects reported by hooks inside the sandbox.
@@ -145,13 +137,10 @@ impl Planned {
         trail: Option<Arc<RunLog>>,
     ) -> Arc<Protecting> {
         let protecting = Protecting {
-            host: self.host,
-            config: self.config,
+            plan: self,
             run: run.to_owned(),
-            writable: self.writable,
             policy: Arc::new(policy.clone()),
             command: command.to_vec(),
-            by_name: self.by_name,
             trail,
             report: Mutex::default(),
             hooked: Mutex::default(),
@@ -168,9 +157,9 @@ impl Protecting {
     }
 
     pub(super) fn manager(&self) -> CheckpointManager {
-        let manager = CheckpointManager::new(self.host.clone(), self.config.clone());
+        let manager = CheckpointManager::new(self.plan.host.clone(), self.plan.config.clone());
         let manager = checkpoints::recording(manager, self.author());
-        manager.within(self.writable.clone()).without(stand_ins::on_record(&self.host.state_dir))
+        manager.within(self.plan.writable.clone()).without(stand_ins::on_record(&self.plan.host.state_dir))
     }
 
     fn report(&self) -> MutexGuard<'_, CheckpointsReport> {
@@ -182,7 +171,7 @@ impl Protecting {
         let reason = format!("before run: {}", self.command.join(" "));
         let origin = self.origin();
         let projects = self.projects();
-        if projects.is_empty() && self.by_name {
+        if projects.is_empty() && self.plan.by_name {
             let cwd = &self.policy.workdir;
             let why = match self.manager().root_of(cwd) {
                 Err(error) if self.is_writable(cwd) => error.to_string(),
@@ -219,38 +208,33 @@ impl Protecting {
 
     /// The working directory's project, and directories granted by name that are projects themselves. Those that a
     /// group opens (caches, an agent's own state) do not count.
-    fn projects(&self) -> Vec<PathBuf> {
+    fn projects(&self) -> BTreeSet<PathBuf> {
         let by_name = |source: &CapabilitySource| {
             matches!(source, CapabilitySource::User | CapabilitySource::Profile(_))
         };
-        let granted = self.policy.grants.iter().filter(|grant| by_name(&grant.source));
-        let granted = granted.filter(|grant| grant.access.writes() && !grant.is_file);
         let manager = self.manager();
-        let mut projects = Vec::new();
+        let mut projects = BTreeSet::new();
         let cwd = &self.policy.workdir;
         if self.is_writable(cwd)
             && let Ok(root) = manager.root_of(cwd)
         {
-            projects.push(root.dir);
+            projects.insert(root.dir);
         }
-        for grant in granted {
+        for grant in writable(&self.policy).filter(|grant| by_name(&grant.source)) {
             if let Ok(root) = manager.root_of(&grant.resolved)
                 && root.dir == grant.resolved
                 && root.why != Why::Itself
             {
-                projects.push(root.dir);
+                projects.insert(root.dir);
             }
         }
-        projects.sort();
-        projects.dedup();
         projects
     }
 
     /// Whether the command may write there: granted, and not denied inside the grant.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
-        let granted = self.writable.iter().any(|grant| is_within(path, grant));
-        let answer = || query_path(&self.policy, path, true, AccessMode::Write);
-        granted && matches!(answer(), QueryResult::Allowed { .. })
+        let granted = self.plan.writable.iter().any(|grant| is_within(path, grant));
+        granted && query_path(&self.policy, path, true, AccessMode::Write).is_allowed()
     }
 
     /// Author of restores made for the command.
@@ -304,7 +288,7 @@ impl Protecting {
             return;
         };
         let Origin { agent, session, turn, .. } = origin.clone();
-        trail.told(AgentEvent::Prompt(AgentPrompt {
+        trail.told(&AuditEvent::AgentPrompt(AgentPrompt {
             time_ms: now_ms(),
             agent,
             conversation: session,
@@ -317,10 +301,9 @@ impl Protecting {
     pub(super) fn told_call(&self, origin: &Origin, command: Option<&str>) {
         let Some(trail) = self.trail.as_ref().filter(|_| origin.agent.is_some()) else { return };
         let Origin { agent, session, turn, tool, .. } = origin.clone();
-        let command = command.map(|command| trail.redactor().text(command));
-        let time_ms = now_ms();
-        trail.told(AgentEvent::Call(AgentCall {
-            time_ms,
+        let command = command.map(|command| trail.redactor.text(command));
+        trail.told(&AuditEvent::AgentCall(AgentCall {
+            time_ms: now_ms(),
             agent,
             conversation: session,
             turn,
@@ -339,8 +322,9 @@ impl Protecting {
     fn write_down(&self, project: &Path, checkpoint: Option<String>, reason: &str, error: Option<String>) {
         let Some(trail) = &self.trail else { return };
         let project = project.to_owned();
-        let reason = trail.redactor().text(reason);
-        trail.checkpoint(Event { time_ms: now_ms(), project, checkpoint, reason, error });
+        let reason = trail.redactor.text(reason);
+        let event = Event { time_ms: now_ms(), project, checkpoint, reason, error };
+        trail.note(&AuditEvent::Checkpoint(event));
     }
 
     /// After the command's end: free space taken by old checkpoints, and report.
@@ -360,15 +344,12 @@ impl Protecting {
             }
         }
         // Without any project there is nothing to free.
-        if self.host.state_dir.join("projects").is_dir() {
+        if self.plan.host.state_dir.join("projects").is_dir() {
             report.problems.extend(manager.free_room().err().map(|error| error.to_string()));
         }
-        let mut projects: Vec<_> = report.taken.iter().map(|(project, _)| project).collect();
-        projects.sort();
-        projects.dedup();
-        let settled: Vec<_> =
-            projects.into_iter().filter_map(|project| manager.settle(project).err()).collect();
-        report.problems.extend(settled.iter().map(ToString::to_string));
+        let projects: BTreeSet<_> = report.taken.iter().map(|(project, _)| project).collect();
+        let unsettled = projects.into_iter().filter_map(|project| manager.settle(project).err());
+        report.problems.extend(unsettled.map(|error| error.to_string()));
         report
     }
 }

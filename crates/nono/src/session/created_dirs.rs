@@ -3,12 +3,13 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use nono_policy::data::{Group, GroupKind};
 use nono_policy::{GrantKind, HostContext, MergedProfile, PolicyData, RunRequest};
 
+use super::stand_ins::open_lock;
 use nono_policy::state_dir;
 
 /// Directories that were created, outermost first.
@@ -61,14 +62,7 @@ pub(super) fn make(request: &RunRequest, profile: &MergedProfile, host: &HostCon
 
 fn shared_lock(state_dir: &Path) -> io::Result<File> {
     state_dir::ensure(state_dir).map_err(io::Error::other)?;
-    let mut options = File::options();
-    let lock = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(state_dir.join("made.lock"))?;
+    let lock = open_lock(state_dir, "made.lock")?;
     lock.lock_shared()?;
     Ok(lock)
 }

@@ -5,7 +5,7 @@
 //! read, since a second change within the clock's resolution would not show.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -78,13 +78,9 @@ fn now() -> i64 {
 
 fn digest(file: &mut File) -> io::Result<Digest> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Digest::from_bytes(hasher.finalize().into())),
-            read => hasher.update(&buffer[..read]),
-        }
-    }
+    // In larger pieces than `copy` takes by itself.
+    io::copy(&mut BufReader::with_capacity(256 << 10, file), &mut hasher)?;
+    Ok(Digest::from_bytes(hasher.finalize().into()))
 }
 
 /// Read the cache; an unreadable one counts as empty.
@@ -99,7 +95,6 @@ fn remember(memory: &Path, known: &[KnownExecutable]) {
     let _ = nono_sys::fs::write_atomic(memory, &text);
 }
 
-/// Path of the cache.
 pub(super) fn memory(audit_dir: &Path) -> PathBuf {
     audit_dir.join("executables.json")
 }

@@ -5,6 +5,7 @@
 //! behind. The name is short because programs bind sockets below `TMPDIR`, and a socket path is limited to 107 bytes.
 //! The masks are the same for all sessions, so they are made once per user.
 
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -130,44 +131,41 @@ const EMPTY_DIR: &str = "empty";
 
 /// Make the user's base folder, with the masks that all sessions share.
 fn make_base(base: &Path) -> io::Result<()> {
-    match fs::make_dir(base, 0o700) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let trusted = fs::check_private_dir(base, process::uid())?;
-            let foreign = |_| {
-                io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "it exists, but is not a folder that only you can write",
-                )
-            };
-            trusted.map_err(foreign)?;
-        }
-        result => result?,
+    make_private(base)?;
+    for (name, mode) in [(CLOSED_DIR, 0o000), (EMPTY_DIR, 0o500)] {
+        let dir = base.join(name);
+        shared(&dir, fs::make_dir(&dir, mode), mode, |meta| meta.is_dir() && meta.nlink() <= 2)?;
     }
-    shared(&base.join(CLOSED_DIR), MaterialKind::Directory(0o000))?;
-    shared(&base.join(EMPTY_DIR), MaterialKind::Directory(0o500))?;
-    shared(&base.join(CLOSED_FILE), MaterialKind::File)
+    let file = base.join(CLOSED_FILE);
+    shared(&file, fs::make_file(&file, 0o000, b""), 0o000, |meta| meta.is_file() && meta.len() == 0)
 }
 
-#[derive(Clone, Copy)]
-enum MaterialKind {
-    Directory(u32),
-    File,
+/// Make a folder that only this user can change, or check that the existing one is.
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+    match fs::make_dir(dir, 0o700) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let why = "it exists, but is not a folder that only you can write";
+            let trusted = fs::check_private_dir(dir, process::uid())?;
+            trusted.map_err(|_| io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
+        result => result,
+    }
 }
 
-/// Make a mask, or check that the existing one is exactly what would be made: a mask that was changed could show
-/// content instead of hiding it.
-fn shared(path: &Path, what: MaterialKind) -> io::Result<()> {
-    let (made, bits, is_dir) = match what {
-        MaterialKind::Directory(mode) => (fs::make_dir(path, mode), mode, true),
-        MaterialKind::File => (fs::make_file(path, 0o000, b""), 0o000, false),
-    };
+/// Check that a mask was made, or that the existing one is exactly what would be made: a mask that was changed could
+/// show content instead of hiding it.
+fn shared(
+    path: &Path,
+    made: io::Result<()>,
+    mode: u32,
+    is_empty: impl Fn(&Metadata) -> bool,
+) -> io::Result<()> {
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         result => return result,
     }
     let meta = std::fs::symlink_metadata(path)?;
-    let kind = if is_dir { meta.is_dir() && meta.nlink() <= 2 } else { meta.is_file() && meta.len() == 0 };
-    if kind && meta.uid() == process::uid() && meta.mode() & 0o7777 == bits {
+    if is_empty(&meta) && meta.uid() == process::uid() && meta.mode() & 0o7777 == mode {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} was changed; remove it", path.display())))

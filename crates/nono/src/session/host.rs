@@ -19,7 +19,6 @@ pub struct Surroundings {
     pub here: PathBuf,
     /// Working directory of the command, if it differs.
     pub workdir: Option<PathBuf>,
-    /// Path of the nono binary.
     pub binary: Option<PathBuf>,
 }
 

@@ -34,7 +34,6 @@ impl Learning {
     }
 }
 
-/// Result of recording a run.
 #[derive(Clone, Debug)]
 pub struct Learned {
     /// Policy of the profile alone, without flags.

@@ -18,7 +18,6 @@ mod created_dirs;
 mod egress;
 mod error;
 mod executable;
-mod exit_code;
 pub(crate) mod folder;
 mod host;
 mod host_streams;
@@ -54,9 +53,12 @@ pub use host::{HostError, Surroundings};
 pub use host_streams::{Captured, HostStreams};
 pub use learning::{Learned, Learning};
 pub use nono_agents::saved::SavedReport;
-pub use notices::{
-    ExecProblem, end_by, failed_exec, io_words, is_confined, is_name, network_word, show_arguments, user_id,
+/// An I/O error in the C library's words, without the error number.
+pub use nono_sys::errno::describe as io_words;
+pub use nono_sys::process::{
+    is_filtered as is_confined, kill_self as end_by, show_arguments, uid as user_id,
 };
+pub use notices::{ExecProblem, failed_exec, is_name, network_word};
 pub use observer::RunObserver;
 use parts::PlannedParts;
 pub use plan::{ResolvedRequest, find_program, plan};

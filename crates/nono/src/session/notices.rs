@@ -1,14 +1,11 @@
 //! Texts about a session, and facts about the current process, for programs that start sessions.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
 use nono_policy::NetworkPolicy;
 use nono_supervisor::RunError;
-use nono_sys::errno;
 
-/// The network policy in words, for messages.
 pub fn network_word(network: &NetworkPolicy) -> String {
     match network {
         NetworkPolicy::Blocked => "blocked".to_owned(),
@@ -57,30 +54,4 @@ pub fn failed_exec(error: &RunError) -> Option<(&Path, ExecProblem)> {
     }
     let missing = io::Error::from_raw_os_error(error.errno).kind() == io::ErrorKind::NotFound;
     Some((program, if missing { ExecProblem::Missing } else { ExecProblem::Refused }))
-}
-
-/// End this process by `signal`, so that a waiting shell sees the interrupt and stops its script, too.
-pub fn end_by(signal: i32) {
-    nono_sys::process::kill_self(signal);
-}
-
-/// The user this process runs as.
-pub fn user_id() -> u32 {
-    nono_sys::process::uid()
-}
-
-/// Whether a seccomp filter is already installed in this process.
-pub fn is_confined() -> bool {
-    nono_sys::process::is_filtered()
-}
-
-/// An I/O error in the C library's words, without the error number.
-pub fn io_words(error: &io::Error) -> String {
-    errno::describe(error)
-}
-
-/// Replace the arguments that `ps` shows for this process, so that secrets on its command line stay hidden from the
-/// command.
-pub fn show_arguments(arguments: &[&OsStr]) -> io::Result<()> {
-    nono_sys::process::show_arguments(arguments)
 }

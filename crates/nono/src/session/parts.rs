@@ -9,7 +9,6 @@ use nono_catalogue::rollback::ending::Ending;
 use nono_catalogue::rollback::periodic_snapshots::Watching;
 use nono_policy::ResolvedPolicy;
 use nono_sandbox::Prepared;
-use nono_snapshot::ChangedByOthers;
 use nono_supervisor::approval::ApprovalBackend;
 use nono_supervisor::channel::Channels;
 use nono_supervisor::mediate::Mediate;
@@ -26,17 +25,16 @@ use super::checkpoints::{CheckpointsReport, Planned, Protecting, Sweeper};
 use super::created_dirs::CreatedDirs;
 use super::egress::Connection;
 use super::error::SessionError;
-use super::exit_code::exit_code;
 use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::observer::RunObserver;
+use super::report::exit_code;
 use super::rollback_options::begin;
 use crate::control::SessionSocket;
 use crate::network::{Network, NetworkReport};
 use crate::rollback::RollbackReport;
 use crate::rollback::tracking::TrackingPlan;
 
-/// The planned parts.
 #[derive(Debug)]
 pub(super) struct PlannedParts {
     /// Set when the run is audited.
@@ -185,10 +183,11 @@ impl RunningParts {
         let live = self.tracked.as_ref().map(|(watching, _)| watching.live());
         let PlannedAsking { opens, urls, restores, own } = &mut self.asking;
         let own = std::mem::take(own);
+        let redactor = self.log.as_ref().map(|log| log.redactor.clone());
         Mediate {
             record: self.watched.is_some(),
-            log: self.log.as_ref().map(|log| log.log()),
-            redact: self.log.as_deref().map(recorded),
+            log: self.log.as_ref().map(|log| log.log.clone()),
+            redact: redactor.map(|redactor| Redact::new(move |url| redactor.url(url))),
             urls: urls.take().map(|(opener, backend)| Urls { opener, backend }),
             history: self.checkpoints.as_ref().map(|protecting| protecting.history(restores.clone())),
             proxy: self.network.clone().map(|network| network as Arc<dyn TakesListener>),
@@ -214,15 +213,14 @@ impl RunningParts {
         let rollback = self.tracked.map(|(watching, ending)| {
             let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
             let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
-            let ending = ending.with_others(others(checkpoints.as_ref()));
-            ending.finish(watching, ended, last, observer.wants_list())
+            let others = checkpoints.as_ref().and_then(|report| report.others.clone());
+            ending.with_others(others).finish(watching, ended, last, observer.wants_list())
         });
         let audit = self.log.map(|log| log.report());
         FinishedParts { rollback, network, checkpoints, audit, saved, watched: self.watched, _made: made }
     }
 }
 
-/// Reports of the parts.
 pub(super) struct FinishedParts {
     pub(super) rollback: Option<RollbackReport>,
     pub(super) network: Option<NetworkReport>,
@@ -234,20 +232,11 @@ pub(super) struct FinishedParts {
     _made: CreatedDirs,
 }
 
-fn others(checkpoints: Option<&CheckpointsReport>) -> Option<Vec<ChangedByOthers>> {
-    checkpoints.and_then(|report| report.others.clone())
-}
-
 fn write_end(log: Option<&RunLog>, network: Option<&NetworkReport>, outcome: &Result<RunOutcome, RunError>) {
     let Some(log) = log else { return };
-    if let Some(network) = network {
-        log.network_ended(network);
+    // Events that the network filter could not report.
+    if let Some(lost) = network.and_then(NetworkReport::missing) {
+        log.warn(lost);
     }
     log.ended(outcome);
-}
-
-/// Redaction of URLs for the log.
-fn recorded(log: &RunLog) -> Redact {
-    let redactor = log.redactor();
-    Redact::new(move |url| redactor.url(url))
 }

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nono_catalogue::rollback::scope;
-use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, RunRequest, Typed, environment};
-use nono_sandbox::{Blueprint, ExecStrategy, Mediation, PlanError, Prepared, Support, compile};
+use nono_policy::{MergedProfile, PolicyData, ResolvedPolicy, Typed, environment};
+use nono_sandbox::{Blueprint, ExecStrategy, Mediation, PlanError, Prepared, compile};
 use nono_supervisor::channel::SessionInfo;
 use nono_supervisor::program::{self, ProgramError};
-use nono_supervisor::terminal_lease::TerminalLeases;
 use nono_supervisor::{CommandSpec, Options, RunError};
 
 use super::agent_files::AgentFiles;
@@ -26,8 +25,8 @@ use super::parts::{PlannedAsking, PlannedParts};
 use super::resolve::{profile, resolve};
 use super::setup::{SessionSetup, set_up};
 use super::{
-    Asking, Host, Learning, Rollback, Session, SessionError, SessionRequest, browser, channels, created_dirs,
-    rollback_options, stand_ins,
+    Asking, Host, Session, SessionError, SessionRequest, browser, channels, created_dirs, rollback_options,
+    stand_ins,
 };
 use crate::rollback::tracking::{RollbackRequest, TrackingPlan};
 
@@ -108,7 +107,15 @@ impl<'a> ResolvedRequest<'a> {
             agent_files,
         };
         Ok(Session {
-            options: options(policy.interactive, prompts, request.diagnostics, request.learning),
+            options: Options {
+                interactive: policy.interactive,
+                asking: prompts,
+                listen: request.diagnostics,
+                output_aside: request.learning.is_some_and(|learning| learning.output_aside),
+                streams: None,
+                cancel: None,
+                grace_ms: GRACE_MS,
+            },
             command: CommandSpec { program, argv: request.command, env },
             name: request.policy.name,
             shown,
@@ -177,9 +184,18 @@ impl SessionDraft<'_> {
 
     /// Resolve the policy. A rollback destination inside a grant is denied to the command.
     fn resolve(&mut self) -> Result<Tracked, SessionError> {
-        let SessionDraft { request, profile, setup, .. } = self;
-        let (policy, inside, strategy) = (&mut request.policy, &setup.inside, request.strategy);
-        tracked_policy(policy, inside, profile, &request.rollback, strategy, request.learning.is_some())
+        let supervised = self.is_supervised();
+        let SessionDraft { request, profile, setup: SessionSetup { inside, .. }, .. } = self;
+        let policy = resolve(&request.policy, profile, inside)?;
+        let by_setting = supervised && request.learning.is_none();
+        let wanted = request.rollback.tracked(&policy, profile, &inside.context.state_dir, by_setting)?;
+        if wanted.is_some() && !supervised {
+            return Err(SessionError::NeedsSupervisor { strategy: request.strategy });
+        }
+        let dest = wanted.as_ref().and_then(|wanted| rollback_options::readable_dest(wanted, &policy));
+        let Some(dest) = dest else { return Ok(Tracked { policy, wanted }) };
+        request.policy.deny.push(rollback_options::make_dest(dest)?);
+        Ok(Tracked { policy: resolve(&request.policy, profile, inside)?, wanted })
     }
 
     fn asks(&self, interactive: bool) -> Result<AskableSubjects, SessionError> {
@@ -227,7 +243,6 @@ impl SessionDraft<'_> {
         (plan, nothing_to_track)
     }
 
-    /// Plans for checkpoints and for pruning.
     fn checkpoints(
         &self,
         resolved: &ResolvedPolicy,
@@ -280,7 +295,11 @@ impl SessionDraft<'_> {
             accept_weaker: self.request.asking.accept_weaker,
         };
         let SessionSetup { folder, support, .. } = &mut self.setup;
-        let blueprint = blueprint(resolved, support, strategy, folder, wish)?;
+        folder.close_usual_bases(resolved);
+        let mut blueprint = compile(resolved, support, strategy, &folder.paths())?;
+        if strategy == ExecStrategy::Supervised {
+            blueprint = blueprint.mediate(wish, support)?;
+        }
         let network = std::mem::take(&mut self.request.network);
         let (connection, blueprint) = Connection::new(network, resolved, self.host, blueprint)?;
         if connection.is_some() && !self.is_supervised() {
@@ -303,6 +322,8 @@ impl SessionDraft<'_> {
         self.setup.folder.describe(resolved, name, typed).map_err(self.failed())
     }
 
+    /// The child's environment: variables that the rules let through, paths of this session, and variables for agents
+    /// (`told`).
     fn environment(
         &self,
         resolved: &ResolvedPolicy,
@@ -311,7 +332,22 @@ impl SessionDraft<'_> {
         told: Environment,
     ) -> Result<Environment, SessionError> {
         let folder = &self.setup.folder;
-        let mut env = child_environment(resolved, self.host, folder, self.request.strategy, own_tmp, told);
+        let ours = self.host.env.iter().cloned();
+        let mut env = environment::build(&resolved.environment, PolicyData::embedded(), ours);
+        let tmp = folder.tmp();
+        if own_tmp && !env.iter().any(|(name, _)| name == "TMPDIR") {
+            env.push(("TMPDIR".into(), tmp.clone().into()));
+            // tmux alone does not look at TMPDIR.
+            env.push(("TMUX_TMPDIR".into(), tmp.into()));
+        }
+        env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
+        env.push(("NONO_SESSION".into(), folder.id.clone().into()));
+        if self.is_supervised() {
+            env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
+        }
+        for variable in told {
+            set(&mut env, variable);
+        }
         if asks.opens {
             // Tells hooks that a refused access can be requested.
             set(&mut env, ("NONO_ASKS".into(), "1".into()));
@@ -319,6 +355,7 @@ impl SessionDraft<'_> {
         if let Some(binary) = self.host.context.binary.as_ref().filter(|_| asks.urls) {
             set(&mut env, browser::shim(folder, binary).map_err(self.failed())?);
         }
+        env.sort();
         Ok(env)
     }
 
@@ -328,9 +365,18 @@ impl SessionDraft<'_> {
         shown: &[String],
         tracking: Option<&TrackingPlan>,
     ) -> Result<Option<Sockets>, SessionError> {
-        let (folder, strategy) = (&self.setup.folder, self.request.strategy);
-        let info =
-            info(folder, self.request.policy.name.clone(), shown.to_vec(), resolved, strategy, tracking);
+        let folder = &self.setup.folder;
+        let info = SessionInfo {
+            id: folder.id.clone(),
+            name: self.request.policy.name.clone(),
+            pid: std::process::id(),
+            started: nono_snapshot::time::now_iso(),
+            command: shown.to_vec(),
+            workdir: resolved.workdir.clone(),
+            strategy: self.request.strategy.to_string(),
+            grants: resolved.grants.len(),
+            rollback: tracking.map(|plan| plan.id.clone()),
+        };
         let bound = self.is_supervised().then(|| channels::bind(folder, self.state_dir(), info));
         bound.transpose().map_err(self.failed())
     }
@@ -339,54 +385,6 @@ impl SessionDraft<'_> {
 /// Variables of the command.
 type Environment = Vec<(OsString, OsString)>;
 
-fn options(
-    interactive: bool,
-    asking: Option<TerminalLeases>,
-    listen: bool,
-    learning: Option<Learning>,
-) -> Options {
-    let output_aside = learning.is_some_and(|learning| learning.output_aside);
-    Options { interactive, asking, listen, output_aside, streams: None, cancel: None, grace_ms: GRACE_MS }
-}
-
-/// The session's description for `nono ps`.
-fn info(
-    folder: &SessionFolder,
-    name: Option<String>,
-    command: Vec<String>,
-    policy: &ResolvedPolicy,
-    strategy: ExecStrategy,
-    tracking: Option<&TrackingPlan>,
-) -> SessionInfo {
-    SessionInfo {
-        id: folder.id.clone(),
-        name,
-        pid: std::process::id(),
-        started: nono_snapshot::time::now_iso(),
-        command,
-        workdir: policy.workdir.clone(),
-        strategy: strategy.to_string(),
-        grants: policy.grants.len(),
-        rollback: tracking.map(|plan| plan.id.clone()),
-    }
-}
-
-/// The compiled sandbox, with what the supervisor has to mediate.
-fn blueprint(
-    policy: &ResolvedPolicy,
-    support: &Support,
-    strategy: ExecStrategy,
-    folder: &mut SessionFolder,
-    wish: Mediation,
-) -> Result<Blueprint, SessionError> {
-    folder.close_usual_bases(policy);
-    let blueprint = compile(policy, support, strategy, &folder.paths())?;
-    if strategy != ExecStrategy::Supervised {
-        return Ok(blueprint);
-    }
-    Ok(blueprint.mediate(wish, support)?)
-}
-
 /// The resolved policy, and the rollback request if the run is tracked.
 #[derive(Debug)]
 struct Tracked {
@@ -394,34 +392,10 @@ struct Tracked {
     wanted: Option<RollbackRequest>,
 }
 
-/// Resolve the policy. A rollback destination inside a grant is denied to the command.
-fn tracked_policy(
-    request: &mut RunRequest,
-    host: &Host,
-    profile: &MergedProfile,
-    rollback: &Rollback,
-    strategy: ExecStrategy,
-    learning: bool,
-) -> Result<Tracked, SessionError> {
-    let policy = resolve(request, profile, host)?;
-    let supervised = strategy == ExecStrategy::Supervised;
-    let wanted = rollback.tracked(&policy, profile, &host.context.state_dir, supervised && !learning)?;
-    if wanted.is_some() && !supervised {
-        return Err(SessionError::NeedsSupervisor { strategy });
-    }
-    let Some(dest) = wanted.as_ref().and_then(|wanted| rollback_options::readable_dest(wanted, &policy))
-    else {
-        return Ok(Tracked { policy, wanted });
-    };
-    request.deny.push(rollback_options::make_dest(dest)?);
-    Ok(Tracked { policy: resolve(request, profile, host)?, wanted })
-}
-
 /// Set a variable, replacing an earlier value.
 fn set(env: &mut Vec<(OsString, OsString)>, (name, value): (OsString, OsString)) {
     env.retain(|(other, _)| *other != name);
     env.push((name, value));
-    env.sort();
 }
 
 /// The command's program file, found by the caller's PATH.
@@ -436,35 +410,6 @@ fn prepare(blueprint: Blueprint, folder: &SessionFolder) -> Result<Prepared, Ses
         PlanError::Refused(refusal) => refusal.into(),
         other => RunError::from(other).into(),
     })
-}
-
-/// The child's environment: variables that the rules let through, paths of this session, and variables for agents
-/// (`told`).
-fn child_environment(
-    policy: &ResolvedPolicy,
-    host: &Host,
-    folder: &SessionFolder,
-    strategy: ExecStrategy,
-    own_tmp: bool,
-    told: Vec<(OsString, OsString)>,
-) -> Vec<(OsString, OsString)> {
-    let mut env = environment::build(&policy.environment, PolicyData::embedded(), host.env.iter().cloned());
-    let tmp = folder.tmp();
-    if own_tmp && !env.iter().any(|(name, _)| name == "TMPDIR") {
-        env.push(("TMPDIR".into(), tmp.clone().into()));
-        // tmux alone does not look at TMPDIR.
-        env.push(("TMUX_TMPDIR".into(), tmp.into()));
-    }
-    env.push(("NONO_CAP_FILE".into(), folder.cap_file().into()));
-    env.push(("NONO_SESSION".into(), folder.id.clone().into()));
-    if strategy == ExecStrategy::Supervised {
-        env.push(("NONO_REQUEST_SOCK".into(), channels::request_socket(folder).into()));
-    }
-    for variable in told {
-        set(&mut env, variable);
-    }
-    env.sort();
-    env
 }
 
 /// Whether the machine's temporary folder is writable for the command: it is then used instead of the session's own.

@@ -7,7 +7,6 @@ use nono_sys::wait::Ended;
 
 use super::audit_log::AuditReport;
 use super::checkpoints::CheckpointsReport;
-use super::exit_code::exit_code;
 use super::host_streams::Captured;
 use super::learning::Learned;
 use crate::diagnostic::Findings;
@@ -55,5 +54,13 @@ impl SessionReport {
             Some(LimitHit::Memory { .. }) => 137,
             Some(LimitHit::FileSize(_)) | None => exit_code(self.ended),
         }
+    }
+}
+
+/// Exit code of a command that ended.
+pub(super) fn exit_code(ended: Ended) -> i32 {
+    match ended {
+        Ended::Code(code) => code,
+        Ended::Signal(signal) => 128 + signal,
     }
 }

@@ -18,7 +18,6 @@ use crate::rollback::RollbackError;
 use crate::rollback::settings::RollbackSettings;
 use crate::rollback::tracking::{RollbackRequest, Tracking, TrackingPlan};
 
-/// Settings for snapshots of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Rollback {
     /// `None`: the profile decides.

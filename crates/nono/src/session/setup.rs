@@ -6,7 +6,7 @@ use nono_sandbox::{Namespaces, Refusal, Support};
 use super::check;
 use super::error::SessionError;
 use super::folder::SessionFolder;
-use super::notices::is_confined;
+use super::is_confined;
 use super::request::Host;
 
 /// Session folder, machine support and host description.

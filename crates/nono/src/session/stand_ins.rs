@@ -68,7 +68,8 @@ pub(super) fn place(
         return Ok(None);
     };
     let failed = |source| HoldError { path: path.clone(), agent: agent.clone(), source };
-    let lock = open(state_dir, LOCK).and_then(|lock| lock.lock_shared().map(|()| lock)).map_err(failed)?;
+    let lock =
+        open_lock(state_dir, LOCK).and_then(|lock| lock.lock_shared().map(|()| lock)).map_err(failed)?;
     let stand_ins = StandIns { state_dir: state_dir.to_owned(), lock };
     note(policy, state_dir, strategy).map_err(failed)?;
     for closed in &mut policy.closed {
@@ -79,7 +80,7 @@ pub(super) fn place(
 
 /// Record what will be made; in direct mode remove those names from the record, since no process will clean up.
 fn note(policy: &ResolvedPolicy, state_dir: &Path, strategy: ExecStrategy) -> io::Result<()> {
-    let writing = open(state_dir, WRITING)?;
+    let writing = open_lock(state_dir, WRITING)?;
     writing.lock()?;
     let mut record = read(state_dir)?;
     let before = record.made.len();
@@ -144,7 +145,8 @@ fn default_setting(path: &Path, agent: &str) -> Option<DefaultSetting<'static>> 
     PolicyData::embedded().default_setting(agent, path.file_name()?)
 }
 
-fn open(state_dir: &Path, name: &str) -> io::Result<File> {
+/// Open a lock file of the state folder, which is made if it is missing.
+pub(super) fn open_lock(state_dir: &Path, name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.open(state_dir.join(name))

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::path::PathBuf;
 
 use crate::access::{AccessMode, CapabilitySource};
@@ -16,25 +17,37 @@ use crate::resolved::FsCapability;
 
 /// One grant a path: access adds up; the first of the strongest source gives the spelling and the source.
 pub(crate) fn merge_grants(grants: Vec<FsCapability>) -> Vec<FsCapability> {
+    joined(
+        grants,
+        |grant| (grant.resolved.clone(), grant.is_file),
+        |known, grant| {
+            let access = known.access.union(grant.access);
+            if strength(&grant.source) > strength(&known.source) {
+                *known = grant;
+            }
+            known.access = access;
+        },
+    )
+}
+
+/// Grants with those of one key joined, each at the place of the first.
+fn joined<K: Eq + Hash>(
+    grants: Vec<FsCapability>,
+    key: impl Fn(&FsCapability) -> K,
+    join: impl Fn(&mut FsCapability, FsCapability),
+) -> Vec<FsCapability> {
     let mut index = HashMap::with_capacity(grants.len());
-    let mut merged: Vec<FsCapability> = Vec::with_capacity(grants.len());
+    let mut joined: Vec<FsCapability> = Vec::with_capacity(grants.len());
     for grant in grants {
-        match index.entry((grant.resolved.clone(), grant.is_file)) {
+        match index.entry(key(&grant)) {
             Entry::Vacant(slot) => {
-                slot.insert(merged.len());
-                merged.push(grant);
+                slot.insert(joined.len());
+                joined.push(grant);
             }
-            Entry::Occupied(slot) => {
-                let known = &mut merged[*slot.get()];
-                let access = known.access.union(grant.access);
-                if strength(&grant.source) > strength(&known.source) {
-                    *known = grant;
-                }
-                known.access = access;
-            }
+            Entry::Occupied(slot) => join(&mut joined[*slot.get()], grant),
         }
     }
-    merged
+    joined
 }
 
 fn strength(source: &CapabilitySource) -> u8 {
@@ -49,7 +62,11 @@ fn strength(source: &CapabilitySource) -> u8 {
 /// Smallest equivalent list: entries of one source on one path are joined, and an entry that adds nothing to stronger
 /// or earlier ones is dropped.
 pub(super) fn deduplicate(grants: Vec<FsCapability>) -> Vec<FsCapability> {
-    let mut joined = join_sources(grants);
+    let mut joined = joined(
+        grants,
+        |grant| (grant.resolved.clone(), grant.is_file, grant.source.clone()),
+        |known, grant| known.access = known.access.union(grant.access),
+    );
     // The first in this order is kept: the stronger source, then the wider access, then the earlier entry.
     let mut order: Vec<usize> = (0..joined.len()).collect();
     order.sort_by_key(|index| {
@@ -68,24 +85,6 @@ pub(super) fn deduplicate(grants: Vec<FsCapability>) -> Vec<FsCapability> {
     }
     let mut keep = keep.into_iter();
     joined.retain(|_| keep.next().unwrap_or(true));
-    joined
-}
-
-fn join_sources(grants: Vec<FsCapability>) -> Vec<FsCapability> {
-    let mut index = HashMap::with_capacity(grants.len());
-    let mut joined: Vec<FsCapability> = Vec::with_capacity(grants.len());
-    for grant in grants {
-        match index.entry((grant.resolved.clone(), grant.is_file, grant.source.clone())) {
-            Entry::Vacant(slot) => {
-                slot.insert(joined.len());
-                joined.push(grant);
-            }
-            Entry::Occupied(slot) => {
-                let known = &mut joined[*slot.get()];
-                known.access = known.access.union(grant.access);
-            }
-        }
-    }
     joined
 }
 

@@ -71,5 +71,5 @@ fn a_policy_has_one_rule_a_grant_and_masks_what_is_denied() {
     assert_eq!(policy.closed[0].how, ClosedHow::Mask);
     let mut set = set;
     set.allow_file(root.join("file"), AccessMode::Read).unwrap();
-    assert!(matches!(set.into_policy(), Err(PolicyError::GrantDenied { .. })));
+    assert!(matches!(set.to_policy(), Err(PolicyError::GrantDenied { .. })));
 }

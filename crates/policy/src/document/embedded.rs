@@ -25,7 +25,6 @@ const CREDENTIALS: [&str; 7] = [
     "password_stores",
 ];
 
-/// The embedded policy for this host.
 pub fn embedded(host: &HostContext) -> PolicyDocument {
     let data = PolicyData::embedded();
     let mut groups: BTreeMap<String, DocumentGroup> =

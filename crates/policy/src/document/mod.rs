@@ -119,18 +119,21 @@ pub struct DocumentNetwork {
     pub max_connections: Option<usize>,
 }
 
-/// Route of the proxy that inserts a credential on the way to a service.
+/// Route of the proxy that inserts a credential on the way to a service: `http://127.0.0.1:PORT/<prefix>/…` leads to
+/// `upstream`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRoute {
     pub prefix: String,
     pub upstream: String,
+    /// Source of the secret: a variable's name, `env://NAME`, `file:///path`, `keyring://service/account`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_key: Option<String>,
     #[serde(default)]
     pub inject_mode: DocumentInject,
     #[serde(default = "authorization")]
     pub inject_header: String,
+    /// `{}` stands for the secret. Without it: `Bearer {}` in `Authorization`, the bare secret elsewhere.
     #[serde(default = "bearer")]
     pub credential_format: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,18 +142,21 @@ pub struct DocumentRoute {
     pub path_replacement: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_param_name: Option<String>,
+    /// Variable from which programs read the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_var: Option<String>,
+    /// Allowed methods and path globs; everything if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoint_rules: Vec<EndpointRule>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_ca: Option<String>,
+    pub tls_ca: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_client_cert: Option<String>,
+    pub tls_client_cert: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_client_key: Option<String>,
+    pub tls_client_key: Option<PathBuf>,
 }
 
+/// Place of a secret in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentInject {
@@ -159,6 +165,17 @@ pub enum DocumentInject {
     UrlPath,
     QueryParam,
     BasicAuth,
+}
+
+impl DocumentInject {
+    pub fn word(self) -> &'static str {
+        match self {
+            DocumentInject::Header => "header",
+            DocumentInject::UrlPath => "url_path",
+            DocumentInject::QueryParam => "query_param",
+            DocumentInject::BasicAuth => "basic_auth",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,7 +17,6 @@ pub struct DocumentProxy {
 }
 
 impl DocumentNetwork {
-    /// Whether any of the settings needs a proxy.
     pub(super) fn needs_proxy(&self) -> bool {
         !(self.allow_domain.is_empty()
             && self.credentials.is_empty()

@@ -48,7 +48,6 @@ impl PolicyDocument {
         Ok(resolved)
     }
 
-    /// Paths that the groups deny.
     pub fn deny_paths<S: AsRef<str>>(
         &self,
         names: &[S],

@@ -32,7 +32,6 @@ pub struct ProfileGrant {
     #[serde(flatten)]
     pub at: ProfilePath,
     pub access: AccessMode,
-    #[serde(with = "kind_text")]
     pub kind: GrantKind,
 }
 
@@ -183,26 +182,6 @@ pub(super) fn append<T: Clone + PartialEq>(into: &mut Vec<T>, from: &[T]) {
     for item in from {
         if !into.contains(item) {
             into.push(item.clone());
-        }
-    }
-}
-
-/// Serialisation of `GrantKind` as text, without making the request types depend on serde.
-mod kind_text {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::request::GrantKind;
-
-    #[allow(clippy::trivially_copy_pass_by_ref)] // the signature serde calls
-    pub(super) fn serialize<S: Serializer>(kind: &GrantKind, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(if *kind == GrantKind::File { "file" } else { "directory" })
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<GrantKind, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "file" => Ok(GrantKind::File),
-            "directory" => Ok(GrantKind::Directory),
-            other => Err(serde::de::Error::unknown_variant(other, &["file", "directory"])),
         }
     }
 }

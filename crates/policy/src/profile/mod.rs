@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::access::AccessMode;
+
 pub use diff::{DiffChange, DiffLine, diff};
 pub use merge::{MergedFilesystem, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath};
 pub use parse::{read_listed, schema};
@@ -185,6 +187,17 @@ pub enum WorkdirAccess {
     Read,
     Write,
     ReadWrite,
+}
+
+impl WorkdirAccess {
+    pub(crate) fn mode(self) -> Option<AccessMode> {
+        match self {
+            WorkdirAccess::None => None,
+            WorkdirAccess::Read => Some(AccessMode::Read),
+            WorkdirAccess::Write => Some(AccessMode::Write),
+            WorkdirAccess::ReadWrite => Some(AccessMode::ReadWrite),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

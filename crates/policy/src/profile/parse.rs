@@ -30,7 +30,6 @@ fn schema_once() -> &'static Value {
     SCHEMA.get_or_init(|| Box::new(schemars::schema_for!(Profile).to_value()))
 }
 
-/// Parses the text of a file.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Profile, ProfileError> {
     let source = ProfileSource::new(text, file, "the profile", schema_once());
     let root = source.parse()?;
@@ -160,10 +159,14 @@ impl<'a> ProfileSource<'a> {
     /// Checks `node` against `schema` and reports the first mismatch.
     fn check(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
         let schema = deref(self.schema, schema);
-        if let Some(choices) = alternatives(schema) {
-            return self.check_choices(node, choices, path);
+        if !accepts(self.schema, schema, node) {
+            return Err(self.wrong_type(node, schema, path));
         }
-        self.check_type(node, schema, path)?;
+        let mut choices = alternatives(schema).into_iter().flatten();
+        // An error in a value of several shapes is about the one whose type fits.
+        if let Some(choice) = choices.find(|choice| accepts(self.schema, choice, node)) {
+            return self.check(node, choice, path);
+        }
         self.check_word(node, schema, path)?;
         self.check_range(node, schema, path)?;
         match node {
@@ -180,27 +183,11 @@ impl<'a> ProfileSource<'a> {
         }
     }
 
-    /// Checks against several shapes; an error is about the one whose type fits.
-    fn check_choices(&self, node: &Node<'_>, choices: &[Value], path: &str) -> Result<(), ProfileError> {
-        if let Some(choice) = choices.iter().find(|choice| accepts(self.schema, choice, node)) {
-            return self.check(node, choice, path);
-        }
-        Err(self.wrong_type(node, path, names_of(self.schema, choices)))
-    }
-
-    fn check_type(&self, node: &Node<'_>, schema: &Value, path: &str) -> Result<(), ProfileError> {
-        if accepts(self.schema, schema, node) {
-            return Ok(());
-        }
-        Err(self.wrong_type(node, path, type_names(self.schema, schema)))
-    }
-
-    fn wrong_type(&self, node: &Node<'_>, path: &str, expected: String) -> ProfileError {
-        let key = if path.is_empty() { self.what } else { path }.to_owned();
+    fn wrong_type(&self, node: &Node<'_>, schema: &Value, path: &str) -> ProfileError {
         ProfileError::WrongType {
             at: self.position(node.start()),
-            key,
-            expected,
+            key: if path.is_empty() { self.what } else { path }.to_owned(),
+            expected: type_names(self.schema, schema),
             found: kind_of(node).to_owned(),
         }
     }
@@ -298,24 +285,16 @@ fn fits(name: &str, node: &Node<'_>) -> bool {
     found == name || (name == "integer" && found == "number")
 }
 
+/// Names of the types that fit, for messages. A missing key counts as null, so null is not listed among others.
 fn type_names(whole: &Value, schema: &Value) -> String {
     let schema = deref(whole, schema);
-    match (schema.get("type"), alternatives(schema)) {
-        (Some(Value::String(name)), _) => name.clone(),
-        (Some(Value::Array(names)), _) => {
-            let names: Vec<_> =
-                names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect();
-            names.join(" or ")
-        }
-        (_, Some(choices)) => names_of(whole, choices),
-        _ => "something else".to_owned(),
-    }
-}
-
-/// Type names of the choices, for messages. A missing key counts as null, so null is not listed.
-fn names_of(whole: &Value, choices: &[Value]) -> String {
-    let names: Vec<_> =
-        choices.iter().map(|choice| type_names(whole, choice)).filter(|name| name != "null").collect();
+    let mut names: Vec<String> = match (schema.get("type"), alternatives(schema)) {
+        (Some(Value::String(name)), _) => return name.clone(),
+        (Some(Value::Array(names)), _) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        (_, Some(choices)) => choices.iter().map(|choice| type_names(whole, choice)).collect(),
+        _ => return "something else".to_owned(),
+    };
+    names.retain(|name| name != "null");
     names.join(" or ")
 }
 

@@ -162,7 +162,6 @@ impl EffectiveProfile {
         !self.opens().is_empty()
     }
 
-    /// Entries that it opens.
     pub fn opens(&self) -> Vec<ProjectEntry> {
         let mut entries = Vec::new();
         let mut put = |what, text: String| entries.push(ProjectEntry { what, text });
@@ -190,7 +189,6 @@ impl EffectiveProfile {
         entries
     }
 
-    /// Entries that it closes.
     pub fn closes(&self) -> Vec<ProjectEntry> {
         let block =
             (self.network_block == Some(true)).then(|| "the network, except for hosts by name".to_owned());

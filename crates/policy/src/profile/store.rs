@@ -20,7 +20,6 @@ use crate::request::ProfileRef;
 const MAX_BYTES: u64 = 1 << 20;
 const ENDINGS: [&str; 2] = ["json", "jsonc"];
 
-/// Origin of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileOrigin {

@@ -12,7 +12,6 @@ use crate::resolved::{HostGrant, NetworkPolicy, ResolvedPolicy};
 pub struct NetworkQuery {
     pub allowed: bool,
     pub reason: NetworkReason,
-    /// The rule that opens the host.
     #[serde(default)]
     pub rule: Option<HostGrant>,
     /// The nearest rule, where none opens the host.

@@ -14,7 +14,6 @@ use crate::error::PolicyError;
 use crate::facts::Facts;
 use crate::resolved::{NetworkPolicy, ResolvedPolicy};
 
-/// Answer of a set for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetAnswer {
     Allowed {

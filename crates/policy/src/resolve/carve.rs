@@ -20,7 +20,6 @@ use crate::resolved::{
     AccessRule, ClosedBy, ClosedHow, ClosedPath, FsCapability, PathKind, PolicyNote, RuleAccess,
 };
 
-/// The rules of all grants, carved.
 pub(super) fn rules(
     locator: &Locator<'_>,
     grants: &[FsCapability],

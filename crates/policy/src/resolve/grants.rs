@@ -14,7 +14,6 @@ use crate::data::{Group, GroupKind};
 use crate::error::{PolicyError, nearest};
 use crate::expand::expand;
 use crate::facts::{FoundKind, ResolvedPath};
-use crate::profile::WorkdirAccess;
 use crate::request::GrantKind;
 use crate::resolved::{FsCapability, PolicyNote};
 use crate::{is_within, links};
@@ -145,12 +144,7 @@ impl Collector<'_, '_> {
         }
         let workdir = &self.inputs.profile.workdir;
         let source = CapabilitySource::Profile(workdir.profile.clone().unwrap_or_default());
-        match workdir.access {
-            WorkdirAccess::None => Ok(()),
-            WorkdirAccess::Read => self.workdir(AccessMode::Read, source),
-            WorkdirAccess::Write => self.workdir(AccessMode::Write, source),
-            WorkdirAccess::ReadWrite => self.workdir(AccessMode::ReadWrite, source),
-        }
+        workdir.access.mode().map_or(Ok(()), |access| self.workdir(access, source))
     }
 
     fn workdir(&mut self, access: AccessMode, source: CapabilitySource) -> Result<(), PolicyError> {

@@ -15,7 +15,6 @@ use crate::expand::expand;
 use crate::facts::Facts;
 use crate::profile::{
     AgreedGrant, EffectiveProfile, MergedProfile, MergedWorkdir, ProfileGrant, ProfilePath, ProjectProfile,
-    WorkdirAccess,
 };
 use crate::request::{GrantKind, HostContext, RunRequest};
 use crate::{is_within, links};
@@ -116,20 +115,17 @@ impl ProjectProfile {
 
     /// Grants of the profile, including that on the project's folder.
     fn grants(&self) -> Vec<ProfileGrant> {
-        use crate::access::AccessMode::{Read, ReadWrite, Write};
-        let access = match self.merged.workdir.access {
-            WorkdirAccess::None => None,
-            WorkdirAccess::Read => Some(Read),
-            WorkdirAccess::Write => Some(Write),
-            WorkdirAccess::ReadWrite => Some(ReadWrite),
-        };
         let at = ProfilePath {
             path: ".".to_owned(),
             optional: false,
             profile: self.name().to_owned(),
             exact: false,
         };
-        let root = access.map(|access| ProfileGrant { at, access, kind: GrantKind::Directory });
+        let root = self.merged.workdir.access.mode().map(|access| ProfileGrant {
+            at,
+            access,
+            kind: GrantKind::Directory,
+        });
         root.into_iter().chain(self.merged.filesystem.grants.iter().cloned()).collect()
     }
 

@@ -119,7 +119,6 @@ impl ByPath {
     }
 }
 
-/// One `--bypass-protection`, resolved.
 #[derive(Debug)]
 pub(super) struct Bypass {
     original: PathBuf,
@@ -264,7 +263,6 @@ impl Closures {
     }
 }
 
-/// The error for a grant that lies in a closed path.
 pub(super) fn refusal(closure: &Closure, original: &Path) -> PolicyError {
     let path = original.to_path_buf();
     match &closure.by {

@@ -53,9 +53,21 @@ impl Endpoint {
 
 /// Unescaped path without its first slash; `None` if some server could read it as another path.
 fn plain(path: &str) -> Option<String> {
-    let path = path.strip_prefix('/')?;
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
+    let text = String::from_utf8(percent_decoded(path.strip_prefix('/')?, b"/\\.%;?#")?).ok()?;
+    let last = text.split('/').count() - 1;
+    let usual = |(index, segment): (usize, &str)| {
+        let name = segment.split(';').next().unwrap_or_default();
+        name != "." && name != ".." && (!segment.is_empty() || index == last)
+    };
+    let fine =
+        !text.contains('\\') && !text.chars().any(char::is_control) && text.split('/').enumerate().all(usual);
+    fine.then_some(text)
+}
+
+/// Percent-decoded bytes; `None` if an escape is malformed, or stands for one of `refused`.
+pub(crate) fn percent_decoded(text: &str, refused: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         rest = after;
         if *first != b'%' {
@@ -65,21 +77,13 @@ fn plain(path: &str) -> Option<String> {
         let (digits, after) = after.split_at_checked(2)?;
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let byte = digit(digits[0])? << 4 | digit(digits[1])?;
-        if b"/\\.%;?#".contains(&byte) {
+        if refused.contains(&byte) {
             return None;
         }
         bytes.push(byte);
         rest = after;
     }
-    let text = String::from_utf8(bytes).ok()?;
-    let last = text.split('/').count() - 1;
-    let usual = |(index, segment): (usize, &str)| {
-        let name = segment.split(';').next().unwrap_or_default();
-        name != "." && name != ".." && (!segment.is_empty() || index == last)
-    };
-    let fine =
-        !text.contains('\\') && !text.chars().any(char::is_control) && text.split('/').enumerate().all(usual);
-    fine.then_some(text)
+    Some(bytes)
 }
 
 impl From<Endpoint> for (String, String) {

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::HeaderLine;
+use crate::access;
 use crate::config::{Inject, Route, Secret};
 
 /// Base64 decoder that accepts missing padding, which is common.
@@ -116,10 +117,8 @@ fn carries(value: &[u8], placeholder: &str) -> bool {
     }
 }
 
-/// Constant-time comparison.
 fn same(word: &str, placeholder: &str) -> bool {
-    word.len() == placeholder.len()
-        && word.bytes().zip(placeholder.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other)) == 0
+    access::same(word.as_bytes(), placeholder.as_bytes())
 }
 
 /// Target with the secret as the only parameter of that name; `None` if its value is not the placeholder.

@@ -157,8 +157,7 @@ impl Routes {
 
     /// Reason why the route with this prefix cannot be used.
     pub(crate) fn broken(&self, target: &str) -> Option<&(String, String)> {
-        let path = target.strip_prefix('/')?;
-        let prefix = path.split(['/', '?']).next()?;
+        let (prefix, _) = split_prefix(target)?;
         self.broken.iter().find(|(broken, _)| broken == prefix)
     }
 
@@ -186,23 +185,20 @@ impl Routes {
 
     /// Route and target of a request for `/<prefix>/…`.
     pub fn reverse(&self, target: &str) -> Option<Reverse<'_>> {
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let path = path.strip_prefix('/')?;
-        let (prefix, rest) = path.find('/').map_or((path, ""), |at| path.split_at(at));
+        let (prefix, rest) = split_prefix(target)?;
         let all =
             self.services.iter().flat_map(|service| service.routes.iter().map(move |route| (service, route)));
         let (service, route) = all.into_iter().find(|(_, route)| route.prefix == prefix)?;
-        let mut target = format!("{}{rest}", route.base.trim_end_matches('/'));
-        if target.is_empty() {
-            target.push('/');
-        }
-        if let Some(query) = query {
-            target.push('?');
-            target.push_str(query);
-        }
-        Some(Reverse { service, route, target })
+        let base = route.base.trim_end_matches('/');
+        let root = if base.is_empty() && !rest.starts_with('/') { "/" } else { "" };
+        Some(Reverse { service, route, target: format!("{base}{root}{rest}") })
     }
+}
+
+/// Prefix of a request's target, and what follows it: a path, a query, or both.
+fn split_prefix(target: &str) -> Option<(&str, &str)> {
+    let path = target.strip_prefix('/')?;
+    Some(path.split_at(path.find(['/', '?']).unwrap_or(path.len())))
 }
 
 /// Authority that signs for the hosts with TLS, if there are any.

@@ -242,7 +242,6 @@ struct Paths {
     next: Vec<MatchPosition>,
 }
 
-/// Scanner of one stream.
 pub struct Scanner {
     forms: Arc<Forms>,
     /// Held-back bytes that could be the beginning of a form.

@@ -21,7 +21,6 @@ pub(crate) struct Inside<'a> {
     pub(crate) target: &'a RequestTarget,
 }
 
-/// A request to a service.
 #[derive(Debug)]
 pub(crate) struct ServiceQuery<'a> {
     via: ServiceRewrite<'a>,

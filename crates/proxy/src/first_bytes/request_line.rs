@@ -4,7 +4,6 @@
 //! version, any word for a method, no version at all. A line that one of them might accept has to be a strictly valid
 //! request, or it is refused.
 
-/// Class of the first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FirstLine {
     /// More bytes are needed.

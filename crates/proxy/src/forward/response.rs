@@ -100,7 +100,6 @@ impl<'a> ResponseRelay<'a> {
         Err(failed("too many interim responses"))
     }
 
-    /// Reads the next head.
     async fn head<R: AsyncRead + Unpin>(
         &self,
         server: &mut Buffered<R>,

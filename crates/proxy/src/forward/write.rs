@@ -22,7 +22,6 @@ pub(super) fn request(forward: &Forward<'_>, upstream: Option<&Upstream>) -> Vec
     head
 }
 
-/// Framing of the body for the client.
 pub(super) fn client_framing(response: &ResponseHead, request: &RequestHead) -> Framing {
     match response.framing(&request.method) {
         // Otherwise the client could not detect a truncated body.

@@ -33,7 +33,6 @@ pub enum Version {
     Http11,
 }
 
-/// Framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     Empty,

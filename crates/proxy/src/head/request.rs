@@ -15,7 +15,6 @@ pub struct RequestHead {
     pub framing: Framing,
 }
 
-/// Form of the request target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetForm {
     /// `CONNECT host:port`.
@@ -55,7 +54,6 @@ impl RequestHead {
     }
 }
 
-/// Parses the head of a request.
 pub fn parse_request(bytes: &[u8], limits: &Limits) -> Result<Parsed<RequestHead>, Malformed> {
     if bytes.first().is_some_and(|byte| !is_token(*byte)) {
         return Err(Malformed::RequestLine);

@@ -40,7 +40,6 @@ impl ResponseHead {
     }
 }
 
-/// Parses the head of a response.
 pub fn parse_response(bytes: &[u8], limits: &Limits) -> Result<Parsed<ResponseHead>, Malformed> {
     let Some((lines, length)) = lines(bytes, limits)? else { return Ok(Parsed::Incomplete) };
     let (first, rest) = lines.split_first().ok_or(Malformed::StatusLine)?;

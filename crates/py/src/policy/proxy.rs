@@ -2,7 +2,9 @@
 //!
 //! Made by the constructors Python has, so that a configuration from a document is checked like any other.
 
-use nono::document::{DocumentInject, DocumentProxy, DocumentRoute};
+use std::path::{Path, PathBuf};
+
+use nono::document::{DocumentProxy, DocumentRoute};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,12 +27,9 @@ pub(super) fn proxy_config<'py>(py: Python<'py>, proxy: &DocumentProxy) -> PyRes
 }
 
 fn route_config<'py>(package: &Bound<'py, PyModule>, route: &DocumentRoute) -> PyResult<Bound<'py, PyAny>> {
-    let mode = match route.inject_mode {
-        DocumentInject::Header => "HEADER",
-        DocumentInject::UrlPath => "URL_PATH",
-        DocumentInject::QueryParam => "QUERY_PARAM",
-        DocumentInject::BasicAuth => "BASIC_AUTH",
-    };
+    let mode = route.inject_mode.word().to_uppercase();
+    // A document holds text only.
+    let text = |path: &'_ Option<PathBuf>| path.as_deref().and_then(Path::to_str).map(str::to_owned);
     let rules: Vec<_> =
         route.endpoint_rules.iter().map(|rule| (rule.method.as_str(), rule.path.as_str())).collect();
     let given = PyDict::new(package.py());
@@ -43,8 +42,8 @@ fn route_config<'py>(package: &Bound<'py, PyModule>, route: &DocumentRoute) -> P
     given.set_item("query_param_name", &route.query_param_name)?;
     given.set_item("env_var", &route.env_var)?;
     given.set_item("endpoint_rules", rules)?;
-    given.set_item("tls_ca", &route.tls_ca)?;
-    given.set_item("tls_client_cert", &route.tls_client_cert)?;
-    given.set_item("tls_client_key", &route.tls_client_key)?;
+    given.set_item("tls_ca", text(&route.tls_ca))?;
+    given.set_item("tls_client_cert", text(&route.tls_client_cert))?;
+    given.set_item("tls_client_key", text(&route.tls_client_key))?;
     package.getattr("RouteConfig")?.call((&route.prefix, &route.upstream), Some(&given))
 }

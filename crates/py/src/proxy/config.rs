@@ -1,7 +1,7 @@
 //! Configuration of a proxy: `ProxyConfig` and its parts.
 
 use nono::network::UpstreamProxy;
-use nono::proxy::{self as engine, Injection};
+use nono::proxy::{self as engine, EndpointRule, Injection};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -85,6 +85,7 @@ pub(crate) struct RouteConfig {
 impl RouteConfig {
     fn engine(&self) -> engine::RouteConfig {
         let path = |path: &Option<PathText>| path.as_ref().map(|path| path.0.clone());
+        let rules = self.endpoint_rules.iter().cloned();
         engine::RouteConfig {
             prefix: self.prefix.clone(),
             upstream: self.upstream.clone(),
@@ -96,7 +97,7 @@ impl RouteConfig {
             path_replacement: self.path_replacement.clone(),
             query_param_name: self.query_param_name.clone(),
             env_var: self.env_var.clone(),
-            endpoint_rules: self.endpoint_rules.clone(),
+            endpoint_rules: rules.map(|(method, path)| EndpointRule { method, path }).collect(),
             tls_ca: path(&self.tls_ca),
             tls_client_cert: path(&self.tls_client_cert),
             tls_client_key: path(&self.tls_client_key),

@@ -3,11 +3,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{
-    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MemoryHold, MountStep, Namespaces,
-    NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile,
-    is_supported, probe_plan, support, try_notify,
-};
+pub use linux::*;
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

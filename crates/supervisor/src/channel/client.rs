@@ -14,7 +14,6 @@ use super::frame::{AllowedDescriptors, FrameError, Message, encode, receive, sen
 use super::message::{ChannelResponse, RequestProblem};
 use super::socket::connect_to;
 
-/// Failure to get an answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
     #[error("{}", nono_sys::errno::describe(.0))]

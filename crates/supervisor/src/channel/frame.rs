@@ -17,7 +17,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Version of the messages.
 pub const VERSION: u64 = 1;
 
 /// Maximum length of the JSON, in bytes.
@@ -74,7 +73,6 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(packet)
 }
 
-/// Decodes the message in a packet.
 pub(super) fn decode(packet: &[u8]) -> Result<Message, FrameError> {
     let Some((header, json)) = packet.split_first_chunk::<HEADER>() else {
         return Err(FrameError::Short { got: packet.len() });

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+pub use nono_checkpoint::supervisor_request::Path as LosslessPath;
 use nono_checkpoint::supervisor_request::RemoteAction;
 use nono_policy::AccessMode;
 use serde::de::DeserializeOwned;
@@ -62,11 +63,6 @@ pub enum ControlRequest {
     Status { id: String },
     Stop { id: String },
 }
-
-/// Path in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct LosslessPath(#[serde(with = "nono_policy::path_serde")] pub PathBuf);
 
 /// An answer on either channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,7 +155,6 @@ pub struct SessionInfo {
     pub rollback: Option<String>,
 }
 
-/// State of a running session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningStatus {
     #[serde(flatten)]
@@ -173,7 +168,6 @@ pub struct RunningStatus {
     pub requests: ChannelCounts,
 }
 
-/// Reason a message is not a valid request.
 #[derive(Debug, Error)]
 pub(super) enum RequestError {
     #[error("{0}")]

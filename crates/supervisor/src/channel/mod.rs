@@ -14,19 +14,18 @@ mod frame;
 #[cfg(test)]
 mod fuzzed;
 mod message;
-mod no_requests;
 mod peer;
 mod rate_limit;
 mod serve;
 mod server;
 mod socket;
 
+pub use crate::request_service::NoRequests;
 pub use client::{ClientError, Wait, exchange, new_id};
 pub use frame::{FrameError, MAX as MAX_JSON, VERSION};
 pub use message::{
     ChannelRequest, ChannelResponse, ControlRequest, LosslessPath, RequestProblem, RunningStatus, SessionInfo,
 };
-pub use no_requests::NoRequests;
 pub use rate_limit::{Bounds, ChannelCounts};
 pub use server::{ChannelConnector, ChannelThreads};
 pub use socket::{CONTROL_SOCKET, Listening, REQUEST_SOCKET};

@@ -17,7 +17,6 @@ use thiserror::Error;
 
 use crate::approval::Asker;
 
-/// Reason a peer is refused.
 #[derive(Debug, Error)]
 pub(super) enum PeerRefusal {
     #[error("this channel belongs to another user")]

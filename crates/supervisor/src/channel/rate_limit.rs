@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::message::RequestProblem;
+use crate::bucket::Bucket;
 
-/// Limits of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub connections: usize,
@@ -34,7 +34,6 @@ impl Default for Bounds {
     }
 }
 
-/// Counts of what arrived on a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelCounts {
     pub served: u64,
@@ -137,33 +136,6 @@ pub(super) struct Pass(Arc<RateLimit>);
 impl Drop for Pass {
     fn drop(&mut self) {
         self.0.state().open -= 1;
-    }
-}
-
-/// A token bucket.
-#[derive(Debug)]
-struct Bucket {
-    per_second: f64,
-    burst: f64,
-    tokens: f64,
-    last: Instant,
-}
-
-impl Bucket {
-    fn new(per_second: u32, burst: u32, now: Instant) -> Bucket {
-        let burst = f64::from(burst);
-        Bucket { per_second: per_second.into(), burst, tokens: burst, last: now }
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let passed = now.saturating_duration_since(self.last).as_secs_f64();
-        self.tokens = self.burst.min(self.tokens + passed * self.per_second);
-        self.last = now;
-        let enough = self.tokens >= 1.0;
-        if enough {
-            self.tokens -= 1.0;
-        }
-        enough
     }
 }
 

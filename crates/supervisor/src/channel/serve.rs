@@ -63,7 +63,6 @@ pub(super) fn serve(hall: &ChannelServer, desk: &Channel, connection: &OwnedFd, 
     }
 }
 
-/// Sends the reason of a refusal.
 pub(super) fn refuse(connection: BorrowedFd<'_>, id: Option<String>, error: RequestProblem, message: String) {
     let response = ChannelResponse::Error { id, error, message };
     // The client may be gone.

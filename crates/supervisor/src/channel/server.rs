@@ -134,7 +134,7 @@ pub struct ChannelThreads {
 
 impl std::fmt::Debug for ChannelThreads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reception").field("session", &self.hall.info.id).finish_non_exhaustive()
+        f.debug_struct("ChannelThreads").field("session", &self.hall.info.id).finish_non_exhaustive()
     }
 }
 
@@ -180,7 +180,6 @@ impl ChannelThreads {
         ChannelConnector(self.hall.clone())
     }
 
-    /// Counts of the request channel.
     pub fn request_counts(&self) -> ChannelCounts {
         self.hall.request_counts()
     }
@@ -235,7 +234,7 @@ pub struct ChannelConnector(Arc<ChannelServer>);
 
 impl std::fmt::Debug for ChannelConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Door")
+        f.write_str("ChannelConnector")
     }
 }
 

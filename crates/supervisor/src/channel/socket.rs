@@ -45,7 +45,6 @@ impl Listening {
         Ok(Listening { socket, dir, name, identity: (stat.st_dev, stat.st_ino) })
     }
 
-    /// Accepts the next waiting connection.
     pub(super) fn accept(&self) -> io::Result<Option<OwnedFd>> {
         match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(connection) => Ok(Some(connection)),

@@ -23,7 +23,6 @@ pub enum LimitHit {
     FileSize(u64),
 }
 
-/// Method by which the memory limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryMethod {
     /// Enforced by the kernel, in a cgroup.

@@ -58,21 +58,15 @@ impl Aliases {
                 break;
             }
             left -= 1;
-            look(&path, |meta| {
-                if meta.is_file() && meta.nlink() > 1 {
-                    found.entry(Identity::of(meta)).or_insert_with(|| why.clone());
-                }
-            });
+            // One that cannot be examined has no name that the user could have given it elsewhere.
+            let meta =
+                std::fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && meta.nlink() > 1);
+            if let Some(meta) = meta {
+                found.entry(Identity::of(&meta)).or_insert_with(|| why.clone());
+            }
             waiting.extend(below(&path, left.saturating_sub(waiting.len())).map(|below| (below, why)));
         }
         found
-    }
-}
-
-/// Examines a path. One that cannot be examined has no name that the user could have given it elsewhere.
-fn look(path: &Path, see: impl FnOnce(&std::fs::Metadata)) {
-    if let Ok(meta) = std::fs::symlink_metadata(path) {
-        see(&meta);
     }
 }
 

@@ -28,7 +28,6 @@ struct TableSlot {
     closed: bool,
 }
 
-/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableAnswer {
     Allowed {

@@ -1,7 +1,7 @@
 //! Answers given in this session, so that nothing is asked twice.
 //!
 //! Kept by resolved path, as a person understands an answer. They are looked up only for objects that are pinned and
-//! that no closed path contains; see `clerk.rs`.
+//! that no closed path contains; see `decide_open.rs`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

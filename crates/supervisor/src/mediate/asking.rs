@@ -58,8 +58,8 @@ impl MediatorShared {
     }
 
     fn ask_approver(&self, pending: &Pending) -> Result<ApprovalAnswer, ApprovalError> {
-        let surroundings = Surroundings { shared: self, waiters: &pending.waiters };
-        if !surroundings.still_wanted() {
+        let wanted = || pending.waiters.iter().any(|waiter| waiter.open.is_wanted(&self.listener));
+        if !wanted() {
             return Err(ApprovalError::Withdrawn);
         }
         // An answer given since may have settled it.
@@ -68,23 +68,19 @@ impl MediatorShared {
         {
             return Ok(answered.into_answer());
         }
-        self.put(&pending.question, &surroundings)
-    }
-
-    fn put(&self, question: &Question, surroundings: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let Some(backend) = &self.backend else { return Err(ApprovalError::NoTerminal) };
-        self.put_to(&**backend, question, surroundings)
+        self.put_to(&**backend, &pending.question, &wanted)
     }
 
     fn put_to(
         &self,
         backend: &dyn ApprovalBackend,
         question: &Question,
-        surroundings: &dyn Waiting,
+        wanted: &StillWanted<'_>,
     ) -> Result<ApprovalAnswer, ApprovalError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.asked.fetch_add(1, Ordering::Relaxed);
-        backend.decide(question, surroundings)
+        backend.decide(question, &RequestWait { shared: self, wanted })
     }
 
     /// Asks for approval of a restore, each time anew.
@@ -126,9 +122,7 @@ impl MediatorShared {
     ) -> Result<(), RequestFailure> {
         let id = self.questions.may_ask().ok_or(RequestFailure::TooMany)?;
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        let patient = RequestWait { shared: self, wanted };
-        let answer =
-            self.put_to(backend, &question, &patient).inspect_err(|error| self.note_failure(error))?;
+        let answer = self.put_to(backend, &question, wanted).inspect_err(|error| self.note_failure(error))?;
         let everything = [PathBuf::from("/")];
         for path in if paths.is_empty() { &everything } else { paths } {
             let asker = asker.clone();
@@ -160,9 +154,8 @@ impl MediatorShared {
         let (urls, id) = self.may_open(url).inspect_err(refused)?;
         let subject = Subject::OpenUrl { url: url.to_owned() };
         let question = Question { id, subject, asker: asker.clone(), reason: None };
-        let patient = RequestWait { shared: self, wanted };
         let answer = self
-            .put_to(&*urls.backend, &question, &patient)
+            .put_to(&*urls.backend, &question, wanted)
             .inspect_err(|error| self.note_failure(error))
             .map_err(RequestFailure::from)
             .inspect_err(refused)?;
@@ -229,22 +222,7 @@ fn is_dir(waiter: &Waiter) -> bool {
     matches!(waiter.target, OpenTarget::There { kind: PinnedKind::Directory, .. })
 }
 
-struct Surroundings<'a> {
-    shared: &'a MediatorShared,
-    waiters: &'a [Waiter],
-}
-
-impl Waiting for Surroundings<'_> {
-    fn still_wanted(&self) -> bool {
-        self.waiters.iter().any(|waiter| waiter.open.is_wanted(&self.shared.listener))
-    }
-
-    fn terminal(&self) -> Option<Lease> {
-        self.shared.stage.as_ref()?.lend()
-    }
-}
-
-/// Context of a request that no trapped call waits for.
+/// Context of a request, for its approver.
 struct RequestWait<'a> {
     shared: &'a MediatorShared,
     wanted: &'a StillWanted<'a>,

@@ -19,7 +19,8 @@ use super::answer_cache::Answered;
 use super::call::{OpenRequest, PathStart};
 use super::call_effect::{CallEffect, PathArgument};
 use super::created_files::{CreatedFile, UnnamedFile};
-use super::decide_open::{ALWAYS, OpenVerdict, oflags, with_umask};
+use super::decide_open::{ALWAYS, OpenVerdict, oflags, reopened, with_umask};
+use super::emulate::errno_of;
 use super::job::{Open, OpenSource, Waiter};
 use super::pin_path::{self, Identity, OpenTarget, PinnedKind, Resolved};
 use super::shared::MediatorShared;
@@ -106,17 +107,10 @@ impl MediatorShared {
             if open.how.has(libc::O_CREAT | libc::O_EXCL) {
                 Err(libc::EEXIST)
             } else {
-                let flags = open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
-                let link = pin_path::own_link(created.file.as_fd());
-                let opened = rustix::fs::open(link, oflags(flags), Mode::empty());
-                opened.map_err(rustix::io::Errno::raw_os_error)
+                reopened(created.file.as_fd(), open.how).map_err(rustix::io::Errno::raw_os_error)
             }
         };
-        let close_on_exec = open.how.has(libc::O_CLOEXEC);
-        let handed = opened.and_then(|fd| self.listener.respond_fd(id, fd.as_fd(), close_on_exec));
-        if let Err(errno) = handed {
-            self.listener.respond_errno(id, errno);
-        }
+        self.respond_opened(id, open.how, opened);
         true
     }
 
@@ -180,13 +174,10 @@ impl MediatorShared {
             Some(CreatedFile::Unnamed(_)) => Ok(()),
             Some(CreatedFile::Named(identity)) => remove(&path, *identity),
         };
-        match removed {
-            Ok(()) => {
-                created_files.remove(&path);
-                self.listener.respond_value(call.id, 0);
-            }
-            Err(error) => self.listener.respond_errno(call.id, errno(&error)),
+        if removed.is_ok() {
+            created_files.remove(&path);
         }
+        self.respond(call.id, removed.map_err(|error| errno_of(&error)).into());
         true
     }
 
@@ -202,10 +193,7 @@ impl MediatorShared {
             Some(CreatedFile::Named(identity)) => pin_path::outside(&path, *identity)
                 .and_then(|pin| Ok(rustix::fs::chmod(pin_path::own_link(pin.as_fd()), mode)?)),
         };
-        match changed {
-            Ok(()) => self.listener.respond_value(call.id, 0),
-            Err(error) => self.listener.respond_errno(call.id, errno(&error)),
-        }
+        self.respond(call.id, changed.map_err(|error| errno_of(&error)).into());
         true
     }
 
@@ -256,10 +244,6 @@ fn from(call: &Notification, index: usize) -> PathArgument {
 /// Lower half of an argument, which the kernel takes as an `int`.
 fn low(argument: u64) -> u64 {
     argument & u64::from(u32::MAX)
-}
-
-fn errno(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(libc::EACCES)
 }
 
 const PLAIN: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);

@@ -5,7 +5,6 @@ use nono_sys::notify::{self, Notification, PATH_MAX};
 
 use super::allow_table::{READ, WRITE};
 
-/// Start of a relative path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathStart {
     WorkingDirectory,

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nono_policy::{AccessMode, is_within, query_path};
+use nono_policy::{AccessMode, SOME_NAME, is_within, query_path};
 use nono_sys::notify::{self, Notification, PATH_MAX};
 use rustix::fs::{Mode, OFlags};
 
@@ -246,8 +246,6 @@ impl MediatorShared {
     }
 }
 
-/// Example of a new name in a directory, for policy queries.
-const SOME_NAME: &str = ".nono-asks-about-this-folder";
 /// Maximum number of nested interpreters, as in the kernel.
 const MOST_INTERPRETERS: usize = 5;
 

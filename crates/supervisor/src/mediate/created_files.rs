@@ -30,7 +30,6 @@ pub(super) struct UnnamedFile {
     pub(super) original: PathBuf,
     pub(super) replaces: Option<Identity>,
     pub(super) by: String,
-    /// Program that made it.
     pub(super) program: PathBuf,
     pub(super) pid: u32,
 }

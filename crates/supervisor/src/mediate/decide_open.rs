@@ -6,17 +6,19 @@
 //! Nothing is handed over that was not judged by its own identity, and every error leads to a refusal.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nono_policy::{DeniedReason, QueryResult, is_within, query_path};
 use nono_sys::{other_process, process as own};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::allow_table::{READ, WRITE};
 use super::answer_cache::Answered;
-use super::call::access;
+use super::call::{OpenRequest, access};
 use super::created_files::CreatedFile;
+use super::emulate::errno_of;
 use super::job::{Open, OpenSource, Waiter};
 use super::pin_path::{self, Identity, OpenTarget, PinnedKind, Resolved};
 use super::shared::MediatorShared;
@@ -271,9 +273,8 @@ impl MediatorShared {
     }
 
     fn fail(&self, waiter: Waiter, error: &io::Error) {
-        let errno = error.raw_os_error().unwrap_or(libc::EACCES);
         self.count(&waiter.open, &waiter.path, waiter.rights, &failed(error));
-        self.answer_errno(waiter.open, errno, failed(error));
+        self.answer_errno(waiter.open, errno_of(error), failed(error));
     }
 
     fn answer_zero(&self, open: &Open) {
@@ -301,12 +302,7 @@ impl MediatorShared {
             self.created_files().keep(waiter.path.clone(), CreatedFile::Named(Identity::of_stat(&made)));
         }
         match waiter.open.source {
-            OpenSource::Call { id, .. } => {
-                let close_on_exec = waiter.open.how.has(libc::O_CLOEXEC);
-                if let Err(errno) = self.listener.respond_fd(id, fd.as_fd(), close_on_exec) {
-                    self.listener.respond_errno(id, errno);
-                }
-            }
+            OpenSource::Call { id, .. } => self.respond_opened(id, waiter.open.how, Ok(fd)),
             OpenSource::Request { reply, .. } => {
                 // The caller may have gone.
                 let _ = reply.send(RequestReply::Granted { fd, by: by.to_owned() });
@@ -314,25 +310,24 @@ impl MediatorShared {
         }
     }
 
+    /// Hands over what was opened, or returns why it was not.
+    pub(super) fn respond_opened(&self, id: u64, how: OpenRequest, opened: Result<OwnedFd, i32>) {
+        let close_on_exec = how.has(libc::O_CLOEXEC);
+        let handed = opened.and_then(|fd| self.listener.respond_fd(id, fd.as_fd(), close_on_exec));
+        if let Err(errno) = handed {
+            self.listener.respond_errno(id, errno);
+        }
+    }
+
     /// Leaves the decision to the kernel and the rules the command started with.
     fn leave_to_kernel(&self, open: Open) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.listener.respond_continue(id),
-            OpenSource::Request { reply, .. } => {
-                let _ = reply.send(RequestReply::AlreadyOpen);
-            }
-        }
+        conclude(open, |id| self.listener.respond_continue(id), RequestReply::AlreadyOpen);
     }
 
     /// Lets the kernel return its own error; a request on the socket gets the reason.
     fn kernel_refuses(&self, open: Open, why: &str) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.listener.respond_continue(id),
-            OpenSource::Request { reply, .. } => {
-                let because = RefusalReason::Failed { why: why.to_owned() };
-                let _ = reply.send(RequestReply::Denied { because });
-            }
-        }
+        let because = RefusalReason::Failed { why: why.to_owned() };
+        conclude(open, |id| self.listener.respond_continue(id), RequestReply::Denied { because });
     }
 
     pub(super) fn refuse_waiter(&self, waiter: Waiter, because: RefusalReason) {
@@ -350,11 +345,17 @@ impl MediatorShared {
     }
 
     fn answer_errno(&self, open: Open, errno: i32, because: RefusalReason) {
-        match open.source {
-            OpenSource::Call { id, .. } => self.penalty.refuse(&self.listener, id, errno),
-            OpenSource::Request { reply, .. } => {
-                let _ = reply.send(RequestReply::Denied { because });
-            }
+        let refuse = |id| self.penalty.refuse(&self.listener, id, errno);
+        conclude(open, refuse, RequestReply::Denied { because });
+    }
+}
+
+/// Answers the trapped call, or the request on the socket, whose caller may have gone.
+fn conclude(open: Open, call: impl FnOnce(u64), answer: RequestReply) {
+    match open.source {
+        OpenSource::Call { id, .. } => call(id),
+        OpenSource::Request { reply, .. } => {
+            let _ = reply.send(answer);
         }
     }
 }
@@ -439,13 +440,16 @@ pub(super) fn with_umask(open: &Open, make: impl FnOnce() -> io::Result<OwnedFd>
 /// Opens an existing object: for reading through the command's view; for writing through the supervisor's, where the
 /// same object is not mounted read-only.
 fn open_there(waiter: &Waiter, pin: &OwnedFd, path: &Path, identity: Identity) -> io::Result<OwnedFd> {
-    let flags = waiter.open.how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
-    let open =
-        |pin: &OwnedFd| rustix::fs::open(pin_path::own_link(pin.as_fd()), oflags(flags), Mode::empty());
     if waiter.rights & WRITE == 0 {
-        return Ok(open(pin)?);
+        return Ok(reopened(pin.as_fd(), waiter.open.how)?);
     }
-    Ok(open(&pin_path::outside(path, identity)?)?)
+    Ok(reopened(pin_path::outside(path, identity)?.as_fd(), waiter.open.how)?)
+}
+
+/// Opens the object behind a descriptor with the caller's flags.
+pub(super) fn reopened(pin: BorrowedFd<'_>, how: OpenRequest) -> Result<OwnedFd, Errno> {
+    let flags = how.flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW) | ALWAYS;
+    rustix::fs::open(pin_path::own_link(pin), oflags(flags), Mode::empty())
 }
 
 #[allow(clippy::cast_sign_loss, reason = "flags are bits")]

@@ -197,16 +197,14 @@ fn access_word(access: AccessMode) -> String {
 }
 
 fn denial(attempt: &DeniedAttempt, because: &RefusalReason, program: &Path) -> DenialKey {
-    let (kind, path, access) = match attempt {
-        DeniedAttempt::Open { path, access } => ("open", Some(path), access_word(*access)),
-        DeniedAttempt::Metadata { path, call } => ("metadata", Some(path), call.clone()),
-        DeniedAttempt::Socket { path } => ("socket", Some(path), "connect".to_owned()),
-        DeniedAttempt::Network { what, .. } => ("network", None, what.clone()),
-        DeniedAttempt::Other { what } => ("other", None, what.clone()),
+    let (kind, path, operation) = attempt.parts();
+    let access = match attempt {
+        DeniedAttempt::Open { access, .. } => access_word(*access),
+        _ => operation,
     };
     DenialKey {
         kind: kind.to_owned(),
-        path: path.cloned(),
+        path: path.map(Path::to_owned),
         access,
         reason: because.words(),
         program: program.to_owned(),

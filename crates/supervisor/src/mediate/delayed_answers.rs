@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nono_sys::notify::Listener;
 
-use super::bucket::Bucket;
+use crate::bucket::Bucket;
 
 /// Refusals answered at once: more than a program meets that looks for its files in many places.
 const A_SECOND: u32 = 1000;
@@ -35,8 +35,11 @@ struct PenaltyState {
 
 impl Penalty {
     pub(super) fn new() -> Penalty {
-        let state =
-            PenaltyState { bucket: Bucket::new(A_SECOND, AT_ONCE), held: VecDeque::new(), over: false };
+        let state = PenaltyState {
+            bucket: Bucket::new(A_SECOND, AT_ONCE, Instant::now()),
+            held: VecDeque::new(),
+            over: false,
+        };
         Penalty { state: Mutex::new(state), changed: Condvar::new() }
     }
 

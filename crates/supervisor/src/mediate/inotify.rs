@@ -13,16 +13,12 @@ use rustix::io::Errno;
 
 use super::allow_table::READ;
 use super::answer_cache::Answered;
-use super::emulate::{CallResponse, Handled, TrappedCall, name_of, through};
+use super::emulate::{CallResponse, Handled, TrappedCall, is_nameless, name_of, through};
 use super::shared::MediatorShared;
 use crate::report::{DeniedAttempt, RefusalReason};
 
 impl MediatorShared {
-    pub(super) fn watch(&self, call: TrappedCall<'_>) -> Handled {
-        self.decide_watch(call).unwrap_or_else(Handled::from)
-    }
-
-    fn decide_watch(&self, call: TrappedCall<'_>) -> Result<Handled, i32> {
+    pub(super) fn watch(&self, call: TrappedCall<'_>) -> Result<Handled, i32> {
         let instance = call.descriptor(call.int(0))?;
         let path = PathBuf::from(call.string(call.word(1))?);
         let wanted = WatchFlags::from_bits_retain(call.int(2).cast_unsigned());
@@ -35,10 +31,8 @@ impl MediatorShared {
         // The path to the object is a link of the supervisor's own, which ends at a pinned link itself.
         let wanted = wanted.difference(WatchFlags::DONT_FOLLOW);
         let added = inotify::add_watch(instance.as_fd(), through(&pinned), wanted);
-        Ok(Handled::Now(match added {
-            Ok(watch) => CallResponse::Value(watch.into()),
-            Err(error) => CallResponse::Errno(error.raw_os_error()),
-        }))
+        let watch = added.map_err(Errno::raw_os_error)?;
+        Ok(Handled::Now(CallResponse::Value(watch.into())))
     }
 
     /// Pins the object by its path, or by a descriptor of the caller's own.
@@ -56,10 +50,8 @@ impl MediatorShared {
 
     /// Reason it may not be watched, if there is one.
     fn objection(&self, pinned: &OwnedFd, name: &Path) -> Result<Option<DeniedReason>, i32> {
-        let system = rustix::fs::fstatfs(pinned).map_err(Errno::raw_os_error)?;
-        let links = rustix::fs::fstat(pinned).map_err(Errno::raw_os_error)?.st_nlink;
-        // An object without a name cannot be judged by it. In /proc only the activity of others could be seen.
-        if links == 0 || !name.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC {
+        // In /proc only the activity of others could be seen.
+        if is_nameless(pinned, name)? {
             return Ok(Some(DeniedReason::NotGranted));
         }
         if self.private.iter().any(|private| is_within(name, private)) {

@@ -51,9 +51,16 @@ pub(super) struct Open {
 #[derive(Debug)]
 pub(super) enum OpenSource {
     /// Thread that waits in an opening call.
-    Call { id: u64, tid: u32 },
-    /// Request on the request socket.
-    Request { asker: Asker, reason: Option<String>, reply: SyncSender<RequestReply>, gone: Arc<AtomicBool> },
+    Call {
+        id: u64,
+        tid: u32,
+    },
+    Request {
+        asker: Asker,
+        reason: Option<String>,
+        reply: SyncSender<RequestReply>,
+        gone: Arc<AtomicBool>,
+    },
 }
 
 impl Open {

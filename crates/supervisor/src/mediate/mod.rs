@@ -9,12 +9,13 @@
 //! **Every error path denies.** This was checked line by line, and has to be again with every change:
 //! - The only ways to answer a call are `respond_continue`, `respond_errno`, `respond_value` and `respond_fd`.
 //! - `respond_continue` gives nothing: the kernel applies the Landlock rules, the mounts and the filter of the start. It
-//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `call_recorder`); for the other
-//!   families nothing behind it would hold (see `others`).
-//! - `respond_fd` is called in one place (`clerk::hand_over`), after `judge`, with an object opened from its own pin;
-//!   `add_fd` in one (`pairs`), with sockets that were just made and are connected to each other alone.
-//! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end of the
-//!   `alive` socket, and the run loop kills the command. A call that is never answered never returns.
+//!   is used for opens, `chdir`, renames and the calls that are trapped only to be recorded (see `call_recorder`); for
+//!   the other families nothing behind it would hold (see `non_open_calls`).
+//! - `respond_fd` is called in one place (`respond_opened`): after `judge`, with an object opened from its own pin, or
+//!   with a file that was made for the command and has no name; `add_fd` in one (`socketpair`), with sockets that were
+//!   just made and are connected to each other alone.
+//! - A thread that panics aborts the process (the hook of the command line), or in a library that unwinds, drops its end
+//!   of the `alive` socket, and the run loop kills the command. A call that is never answered never returns.
 //! - The supervisor's death closes the listener: waiting calls fail with ENOSYS, and the tree is killed.
 
 mod aliases;
@@ -22,7 +23,6 @@ mod allow_table;
 mod answer_cache;
 mod asking;
 mod atomic_saves;
-mod bucket;
 mod call;
 mod call_effect;
 mod call_recorder;
@@ -44,6 +44,7 @@ mod socketpair;
 mod temp_names;
 mod workers;
 
+use std::fmt::Debug;
 use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -80,7 +81,7 @@ use shared::MediatorShared;
 pub(crate) use workers::Workers;
 
 /// Snapshots of the session, where it has any.
-pub trait Snapshots: Send + Sync {
+pub trait Snapshots: Debug + Send + Sync {
     /// Stores the content of a path before it is written to for the first time.
     fn before_write(&self, path: &Path) -> Result<(), ServiceError>;
 
@@ -92,7 +93,7 @@ pub trait Snapshots: Send + Sync {
 }
 
 /// Checkpoints of projects, for requests from inside the sandbox, which are untrusted.
-pub trait CheckpointService: Send + Sync {
+pub trait CheckpointService: Debug + Send + Sync {
     /// Carries an action out and returns its answer. Nothing is restored before `agree` allowed it; `agree` gets what
     /// the restore would do, and may take as long as a person needs.
     fn carry_out(&self, action: RemoteAction, agree: &RestoreConsent<'_>) -> Result<Value, RequestFailure>;
@@ -101,21 +102,13 @@ pub trait CheckpointService: Send + Sync {
 /// Asks whether the user agrees to a restore.
 pub type RestoreConsent<'a> = dyn Fn(Subject) -> Result<(), RequestFailure> + 'a;
 
-impl std::fmt::Debug for dyn CheckpointService {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Histories")
-    }
-}
-
 /// Checkpoints of a run, and the approver of their restores.
 #[derive(Clone, Debug)]
 pub struct CheckpointAccess {
     pub histories: Arc<dyn CheckpointService>,
-    /// Approver of restores.
     pub backend: Arc<dyn ApprovalBackend>,
 }
 
-/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Session whose files were restored.
@@ -127,13 +120,6 @@ pub struct Restored {
     pub outcome: String,
 }
 
-impl std::fmt::Debug for dyn Snapshots {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Snapshots")
-    }
-}
-
-/// Configuration of a mediator.
 #[derive(Debug)]
 pub struct Mediate {
     pub policy: Arc<ResolvedPolicy>,
@@ -145,7 +131,6 @@ pub struct Mediate {
     pub own_network: bool,
     /// Whether the supervisor judges changes of owners, modes, times and attributes, because no mount enforces them.
     pub judges_metadata: bool,
-    /// Approver, if there is one.
     pub backend: Option<Arc<dyn ApprovalBackend>>,
     pub snapshots: Option<Arc<dyn Snapshots>>,
     /// Whether to record what the command does; opens are then neither asked about nor granted.

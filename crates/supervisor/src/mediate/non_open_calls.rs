@@ -47,7 +47,7 @@ impl MediatorShared {
             libc::SYS_inotify_add_watch => self.watch(trapped),
             _ => emulate::handle(&self.scene, trapped),
         };
-        match handled {
+        match handled.unwrap_or_else(Handled::from) {
             Handled::Now(response) => self.respond(call.id, response),
             Handled::Continue => self.listener.respond_continue(call.id),
             Handled::Refused(attempt, because) => {
@@ -64,7 +64,7 @@ impl MediatorShared {
         }
     }
 
-    fn respond(&self, id: u64, response: CallResponse) {
+    pub(super) fn respond(&self, id: u64, response: CallResponse) {
         match response {
             CallResponse::Errno(errno) => self.listener.respond_errno(id, errno),
             CallResponse::Value(value) => self.listener.respond_value(id, value),

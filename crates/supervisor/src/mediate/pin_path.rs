@@ -21,7 +21,7 @@ const TRIES: usize = 100;
 /// Calls `openat2`. While anything is renamed or mounted anywhere on the machine the kernel cannot tell whether a `..`
 /// stays below, and returns `EAGAIN`. That must not decide the command's call: left to the kernel, it would be refused
 /// without being judged.
-fn open_how(
+pub(super) fn open_how(
     dir: impl AsFd,
     path: &OsStr,
     flags: OFlags,
@@ -40,8 +40,8 @@ fn open_how(
 /// Device and inode: unique as long as the object is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
-    dev: u64,
-    ino: u64,
+    pub(super) dev: u64,
+    pub(super) ino: u64,
 }
 
 impl Identity {
@@ -55,7 +55,6 @@ impl Identity {
     }
 }
 
-/// Kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinnedKind {
     File,
@@ -92,7 +91,6 @@ impl OpenTarget {
         }
     }
 
-    /// Identity of the object, if there is one.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
             OpenTarget::There { identity, .. } => Some(*identity),
@@ -101,7 +99,6 @@ impl OpenTarget {
     }
 }
 
-/// Result of following a path.
 #[derive(Debug)]
 pub(super) enum Resolved {
     Target(OpenTarget),
@@ -216,7 +213,7 @@ fn missing(root: BorrowedFd<'_>, path: &[u8], how: OpenRequest) -> io::Result<Mi
     }
     let stat = rustix::fs::fstat(&folder)?;
     Ok(Missed::Resolved(Resolved::Target(OpenTarget::Missing {
-        folder_identity: Identity { dev: stat.st_dev, ino: stat.st_ino },
+        folder_identity: Identity::of_stat(&stat),
         _folder: folder,
         folder_path,
         name: name.to_owned(),
@@ -272,7 +269,7 @@ fn pinned(pin: OwnedFd) -> io::Result<Resolved> {
     if !path.is_absolute() {
         return Ok(Resolved::Kernel);
     }
-    let identity = Identity { dev: stat.st_dev, ino: stat.st_ino };
+    let identity = Identity::of_stat(&stat);
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let links = stat.st_nlink.into();
     Ok(Resolved::Target(OpenTarget::There { pin, path, identity, kind, links }))
@@ -317,7 +314,7 @@ pub(super) fn last_name(root: BorrowedFd<'_>, tid: u32, start: PathStart, path: 
 }
 
 /// Whether it is on procfs, whose content depends on the process that reads it: it is never opened for another one.
-fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
+pub(super) fn on_proc(fd: BorrowedFd<'_>) -> io::Result<bool> {
     #[allow(clippy::useless_conversion, reason = "its size depends on the architecture")]
     let kind: i64 = rustix::fs::fstatfs(fd)?.f_type.into();
     Ok(kind == PROC_MAGIC)
@@ -339,11 +336,7 @@ pub(super) fn outside(path: &Path, identity: Identity) -> io::Result<OwnedFd> {
     let follow = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let pin = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), follow)?;
     let stat = rustix::fs::fstat(&pin)?;
-    if (Identity { dev: stat.st_dev, ino: stat.st_ino }) == identity {
-        Ok(pin)
-    } else {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
+    if Identity::of_stat(&stat) == identity { Ok(pin) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::bucket::Bucket;
 use super::job::Waiter;
 use super::pin_path::Identity;
 use crate::approval::Question;
+use crate::bucket::Bucket;
 
 /// Rate of requests that a person can be asked.
 const A_SECOND: u32 = 10;
@@ -80,7 +80,7 @@ impl Questions {
             waiting: VecDeque::new(),
             asking: None,
             joined: Vec::new(),
-            bucket: Bucket::new(A_SECOND, AT_ONCE),
+            bucket: Bucket::new(A_SECOND, AT_ONCE, Instant::now()),
             over: false,
             next_id: 1,
         };

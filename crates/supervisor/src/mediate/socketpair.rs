@@ -16,10 +16,7 @@ const TYPE: i32 = 0xf;
 
 impl MediatorShared {
     pub(super) fn pair(&self, call: &Notification) {
-        match self.make_pair(call) {
-            Ok(()) => self.listener.respond_value(call.id, 0),
-            Err(errno) => self.listener.respond_errno(call.id, errno),
-        }
+        self.respond(call.id, self.make_pair(call).into());
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "the kernel takes these arguments as int, too")]

@@ -12,7 +12,6 @@ use nono_sys::process::own_umask;
 
 type WorkerJob = Box<dyn FnOnce() + Send>;
 
-/// Threads of one mediator.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
 }

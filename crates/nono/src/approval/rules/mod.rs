@@ -23,7 +23,6 @@ mod parse;
 mod rfc3339;
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,7 +33,7 @@ use thiserror::Error;
 
 use super::trusted::{self, Secrecy, TrustError};
 use super::{ApprovalAnswer, ApprovalBackend, ApprovalError, Question, Scope, Subject, Verdict, Waiting};
-use nono_policy::glob::Pattern;
+use nono_policy::glob::{Pattern, names};
 
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -105,10 +104,6 @@ impl Globs {
         let names = names(dir);
         self.patterns.iter().any(|pattern| pattern.reaches(&names))
     }
-}
-
-fn names(path: &Path) -> Vec<&[u8]> {
-    path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect()
 }
 
 #[derive(Debug)]
@@ -185,7 +180,6 @@ impl ApprovalRule {
 /// A request, as the rules see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The resolved path.
     pub path: &'a Path,
     pub access: AccessMode,
     /// Directory that an approval with scope "directory" would open; `None`: that scope is not possible.
@@ -236,7 +230,6 @@ impl PolicyFile {
         &self.rules
     }
 
-    /// Rules that have expired.
     pub fn expired(&self) -> impl Iterator<Item = &ApprovalRule> {
         let now = now();
         self.rules.iter().filter(move |rule| rule.is_over(now))

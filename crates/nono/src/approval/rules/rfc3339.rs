@@ -5,8 +5,10 @@ use nono_snapshot::time;
 /// Seconds since 1970; `None` if the text is not such a time or names a day that does not exist.
 pub(super) fn seconds(text: &str) -> Option<u64> {
     let (local, offset) = split(text)?;
-    let [year, month, day] = date(local)?;
-    if day > days(year, month) {
+    let (date, _) = local.split_once('T')?;
+    // A day that does not exist would count as one of the next month.
+    let midnight = time::seconds(&format!("{date}T00:00:00Z"))?;
+    if !time::iso(midnight).starts_with(date) {
         return None;
     }
     time::seconds(&format!("{local}Z"))?.checked_add_signed(-offset)
@@ -31,23 +33,6 @@ fn split(text: &str) -> Option<(&str, i64)> {
 fn two_digits(text: &str) -> Option<i64> {
     let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?
-}
-
-/// Year, month and day. The time of day is checked where the seconds are computed.
-fn date(local: &str) -> Option<[u64; 3]> {
-    let date = local.get(..10).filter(|_| local.as_bytes().get(10) == Some(&b'T'))?;
-    let parts: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();
-    parts?.try_into().ok()
-}
-
-fn days(year: u64, month: u64) -> u64 {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
 }
 
 #[cfg(test)]

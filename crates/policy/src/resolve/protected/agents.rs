@@ -6,6 +6,7 @@
 //! project only existing files are protected. A link in the path is protected as well, or it could be replaced by
 //! another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Closures;
@@ -37,7 +38,7 @@ pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
 }
 
 /// Protects the profiles of projects, which decide what the next run opens.
-fn hold_profiles(closures: &mut Closures, inputs: &Inputs<'_>, projects: &[PathBuf]) {
+fn hold_profiles(closures: &mut Closures, inputs: &Inputs<'_>, projects: &BTreeSet<PathBuf>) {
     let nono = Agent { name: "nono".to_owned(), project: vec![PROJECT_DIR.to_owned()], ..Agent::default() };
     let state = inputs.locator.place(&inputs.host.state_dir).path;
     let mut holder = Holder { closures, inputs, agent: &nono };
@@ -47,7 +48,7 @@ fn hold_profiles(closures: &mut Closures, inputs: &Inputs<'_>, projects: &[PathB
 }
 
 /// Folders that may be projects: the working directory, and every folder that a flag or profile grants for writing.
-fn projects(inputs: &Inputs<'_>) -> Vec<PathBuf> {
+fn projects(inputs: &Inputs<'_>) -> BTreeSet<PathBuf> {
     let asked = inputs.request.grants.iter();
     let asked = asked.filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory);
     let profile = inputs.profile.filesystem.grants.iter();
@@ -55,13 +56,10 @@ fn projects(inputs: &Inputs<'_>) -> Vec<PathBuf> {
         .filter(|grant| grant.access.writes() && grant.kind == GrantKind::Directory)
         // A path that cannot be expanded is reported or skipped where it is granted.
         .filter_map(|grant| expand(&grant.at.path, inputs.host).ok());
-    let mut folders: Vec<PathBuf> = std::iter::once(inputs.host.cwd.clone())
+    std::iter::once(inputs.host.cwd.clone())
         .chain(asked.map(|grant| inputs.host.absolute(&grant.path)))
         .chain(profile)
-        .collect();
-    folders.sort();
-    folders.dedup();
-    folders
+        .collect()
 }
 
 struct Holder<'a, 'b> {

@@ -42,7 +42,6 @@ pub(super) fn add(closures: &mut Closures, inputs: &Inputs<'_>) {
     }
 }
 
-/// Closes names that do not exist.
 pub(super) fn close(closures: &mut Closures, inputs: &Inputs<'_>, names: &[(PathBuf, ProtectedName)]) {
     let tools = LazyCell::new(|| written_by_tools(inputs));
     for (dir, name) in names {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nono_policy::host_rule::HostName;
 use nono_proxy::name_lookup::{Lookup, Resolve};
-use nono_proxy::{Config, EventCapacity, Events, Phase, Proxy, ProxyEvent, Secret};
+use nono_proxy::{Config, EventCapacity, Events, Phase, Proxy, ProxyEvent, Routes, Secret};
 use tokio::sync::{oneshot, watch};
 
 /// Long enough for a slow machine: a test that reaches it has failed.
@@ -88,7 +88,8 @@ impl World {
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let stopped = async { drop(stopped.await) };
-            runtime.block_on(Proxy::serve_with(listener, config, resolver, ear, stopped)).unwrap();
+            let routes = Routes::new(&config).unwrap();
+            runtime.block_on(Proxy::serve(listener, config, routes, resolver, ear, stopped)).unwrap();
         });
         World { port, names, events, running: Some((stop, thread)) }
     }

@@ -40,7 +40,7 @@ pub fn apply(policy: &ResolvedPolicy) -> Result<(), Refusal> {
     if all_threads && abi < THREAD_SYNC_ABI {
         return Err(Refusal::Threads { threads });
     }
-    let blueprint = compile(policy, &support, ExecStrategy::Direct, &SessionPaths::none())?;
+    let blueprint = compile(policy, &support, ExecStrategy::Direct, &SessionPaths::default())?;
     let ruleset = plan::fill(&blueprint)?;
     launch::drop_capabilities().map_err(failed("drop all capabilities"))?;
     process::no_new_privs().map_err(failed("give up new privileges"))?;

@@ -19,15 +19,15 @@ use super::support::{Namespaces, Support};
 use crate::refusal::{NoProcessLimit, Refusal};
 use crate::strategy::ExecStrategy;
 
-/// Directories and files that the caller made for this session, outside every grant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Directories and files that the caller made for this session, outside every grant. A sandbox without mounts needs
+/// none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionPaths {
     pub dir: PathBuf,
     /// Mask with mode 000: what a closed directory looks like from inside.
     pub mask_dir: PathBuf,
     /// Mask with mode 000: what a closed file or socket looks like from inside.
     pub mask_file: PathBuf,
-    /// Empty directory.
     pub empty_dir: PathBuf,
     /// Replacement for `/run`, made when granted entries have to be mounted into it.
     pub run_dir: PathBuf,
@@ -46,19 +46,6 @@ impl SessionPaths {
         let dir = self.dir.join("saved");
         let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
         copied.enumerate().map(move |(n, closed)| (closed.resolved.as_path(), dir.join(n.to_string())))
-    }
-
-    /// Paths of a sandbox without mounts, which needs none of them.
-    pub fn none() -> SessionPaths {
-        let nowhere = PathBuf::new;
-        SessionPaths {
-            dir: nowhere(),
-            mask_dir: nowhere(),
-            mask_file: nowhere(),
-            empty_dir: nowhere(),
-            run_dir: nowhere(),
-            others: Vec::new(),
-        }
     }
 }
 
@@ -132,14 +119,12 @@ pub struct WatchedName {
     pub cover: Cover,
 }
 
-/// Cover of a watched name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// An empty mask.
     Nothing,
     /// The object itself, read-only.
     Itself,
-    /// A copy: this file.
     Copy(PathBuf),
 }
 
@@ -204,6 +189,10 @@ pub fn compile(
     let (rules, mut late_rules) = rules(policy, layers, handled_fs);
     let (handled_net, ports) = network(policy, abi, layers);
     let memory = policy.limits.memory.map(|_| memory::hold(strategy));
+    let copies = if layers.user { copies(policy, session) } else { Vec::new() };
+    let copied =
+        |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
+    late_rules.extend(copies.iter().map(copied));
     let mut blueprint = Blueprint {
         strategy,
         layers,
@@ -211,22 +200,18 @@ pub fn compile(
         handled_net,
         scoped: if abi >= 6 { scope::ABSTRACT_UNIX_SOCKET | scope::SIGNAL } else { 0 },
         rules,
-        late_rules: Vec::new(),
+        late_rules,
         ports,
         proxy: proxy(policy, layers),
         mounts: Vec::new(),
         watched: Vec::new(),
         run_entries: Vec::new(),
-        copies: if layers.user { copies(policy, session) } else { Vec::new() },
+        copies,
         filter: filter(policy, layers, memory.as_ref()),
         limits: policy.limits.clone(),
         memory,
         workdir: policy.workdir.clone(),
     };
-    let copied =
-        |(path, _): &(PathBuf, PathBuf)| KernelRule { path: path.clone(), access: READ & handled_fs };
-    late_rules.extend(blueprint.copies.iter().map(copied));
-    blueprint.late_rules = late_rules;
     let unheld = |closed: &&ClosedPath| closed.how == ClosedHow::Mask && closed.kind == PathKind::Absent;
     if let Some(closed) = policy.closed.iter().find(unheld) {
         return Err(Refusal::CannotHold { path: closed.resolved.clone() });
@@ -288,8 +273,7 @@ fn check_abi(abi: u32, policy: &ResolvedPolicy, layers: Layers) -> Result<(), Re
             need(4, "keeping the network to the filtering proxy without a network namespace")
         }
         _ => Ok(()),
-    }?;
-    Ok(())
+    }
 }
 
 fn check_limits(policy: &ResolvedPolicy, support: &Support, layers: Layers) -> Result<(), Refusal> {

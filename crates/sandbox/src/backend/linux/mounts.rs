@@ -3,6 +3,7 @@
 //! The order is: copies of the writable grants, everything read-only, private file systems and replacements, the
 //! writable grants back in, and the masks on top, so that no later step can uncover what an earlier one closed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nono_policy::is_within;
@@ -136,20 +137,17 @@ fn private_file_systems(layers: Layers, memory: Option<u64>) -> Vec<MountStep> {
 
 /// Writable grants that no other writable grant contains.
 fn writable_grants(policy: &ResolvedPolicy) -> Vec<PathBuf> {
-    let writable: Vec<&PathBuf> = policy
-        .grants
-        .iter()
-        .filter(|grant| grant.access.writes() && !grant.resolved.starts_with("/dev"))
-        .map(|grant| &grant.resolved)
-        .collect();
-    let mut outermost: Vec<PathBuf> = writable
-        .iter()
-        .filter(|path| !writable.iter().any(|other| path != &other && path.starts_with(other)))
-        .map(|path| (*path).clone())
-        .collect();
-    outermost.sort();
-    outermost.dedup();
-    outermost
+    let writable =
+        policy.grants.iter().filter(|grant| grant.access.writes() && !grant.resolved.starts_with("/dev"));
+    outermost(&writable.map(|grant| &grant.resolved).collect::<Vec<_>>())
+}
+
+/// Paths that lie in no other of these, sorted.
+fn outermost(paths: &[&PathBuf]) -> Vec<PathBuf> {
+    let is_inside = |path: &PathBuf| paths.iter().any(|other| path != *other && path.starts_with(other));
+    let outermost: BTreeSet<PathBuf> =
+        paths.iter().copied().filter(|path| !is_inside(path)).cloned().collect();
+    outermost.into_iter().collect()
 }
 
 /// Paths to show below `/run`, where the machine's services listen. It is replaced by an empty directory unless it was
@@ -159,16 +157,8 @@ fn run_exposures(policy: &ResolvedPolicy) -> Option<Vec<PathBuf>> {
     if !run.is_dir() || policy.grants.iter().any(|grant| is_within(run, &grant.resolved)) {
         return None;
     }
-    let wanted = policy.grants.iter().chain(&policy.unix_sockets);
-    let below: Vec<&PathBuf> =
-        wanted.map(|grant| &grant.resolved).filter(|path| path.starts_with(run)).collect();
-    let mut exposed: Vec<PathBuf> = below
-        .iter()
-        .filter(|path| !below.iter().any(|other| path != &other && path.starts_with(other)))
-        .map(|path| (*path).clone())
-        .collect();
-    exposed.sort();
-    exposed.dedup();
+    let wanted = policy.grants.iter().chain(&policy.unix_sockets).map(|grant| &grant.resolved);
+    let mut exposed = outermost(&wanted.filter(|path| path.starts_with(run)).collect::<Vec<_>>());
     let writable = writable_grants(policy);
     exposed.retain(|path| !writable.contains(path));
     Some(exposed)

@@ -44,15 +44,15 @@ impl Prepared {
     /// Opens every granted path and fills the ruleset; makes what the mounts need below the `/run` replacement.
     pub fn new(blueprint: Blueprint, session: SessionPaths) -> Result<Prepared, PlanError> {
         let ruleset = fill(&blueprint)?;
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| PlanError::Path { path, error: errno::describe(&error) }
+        };
         for (entry, is_dir) in &blueprint.run_entries {
-            make_entry(&session.run_dir.join(entry), *is_dir)
-                .map_err(|error| PlanError::Path { path: entry.clone(), error: errno::describe(&error) })?;
+            make_entry(&session.run_dir.join(entry), *is_dir).map_err(at(entry))?;
         }
         for (original, copy) in &blueprint.copies {
-            copy_folder(original, copy).map_err(|error| PlanError::Path {
-                path: original.clone(),
-                error: errno::describe(&error),
-            })?;
+            copy_folder(original, copy).map_err(at(original))?;
         }
         Ok(Prepared { blueprint, ruleset, session })
     }
@@ -66,21 +66,15 @@ impl Prepared {
     pub fn confine_self(&self) -> Result<(), PlanError> {
         let ruleset = fill(&self.blueprint)?;
         let sessions = self.session.dir.parent().unwrap_or(&self.session.dir).to_owned();
-        add_rule(
-            &ruleset,
-            &KernelRule { path: sessions, access: blueprint::EVERYTHING & self.blueprint.handled_fs },
-        )?;
-        // The command's processes, over which the limits are added up.
-        add_rule(
-            &ruleset,
-            &KernelRule { path: "/proc".into(), access: blueprint::READ & self.blueprint.handled_fs },
-        )?;
+        // In `/proc` the command's processes, over which the limits are added up.
+        for (path, access) in [(sessions, blueprint::EVERYTHING), ("/proc".into(), blueprint::READ)] {
+            add_rule(&ruleset, &KernelRule { path, access: access & self.blueprint.handled_fs })?;
+        }
         launch::confine_self(&ruleset, &filter::compile(self.blueprint.filter)).map_err(|error| {
             Refusal::Kernel { step: error.step.words(), error: errno::text(error.errno) }.into()
         })
     }
 
-    /// Plan for one command.
     pub fn plan(&self, command: Command) -> Result<LaunchPlan, PlanError> {
         let program = ChildProgram::new(
             c_path(&command.program, "the program's path")?,
@@ -152,10 +146,8 @@ fn kernel(step: &'static str, error: &io::Error) -> PlanError {
 }
 
 pub(super) fn fill(blueprint: &Blueprint) -> Result<Ruleset, Refusal> {
-    let failed = |error: io::Error| Refusal::Kernel {
-        step: "create the Landlock ruleset",
-        error: errno::describe(&error),
-    };
+    let step = "create the Landlock ruleset";
+    let failed = |error: io::Error| Refusal::Kernel { step, error: errno::describe(&error) };
     let ruleset =
         Ruleset::new(blueprint.handled_fs, blueprint.handled_net, blueprint.scoped).map_err(failed)?;
     for rule in &blueprint.rules {

@@ -1,5 +1,6 @@
 //! Path sockets that processes listen on.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -11,40 +12,30 @@ use std::path::PathBuf;
 /// checked.
 pub(super) fn bound_sockets() -> Vec<PathBuf> {
     let Ok(table) = std::fs::read("/proc/net/unix") else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = table
+    let mut paths: BTreeSet<PathBuf> = table
         .split(|byte| *byte == b'\n')
         .filter_map(|line| line.windows(2).position(|pair| pair == b" /").map(|at| &line[at + 1..]))
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))
         .collect();
     // A socket may have been linked or renamed beside the name it was bound with (ssh's control sockets are).
-    let mut folders: Vec<PathBuf> = paths.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
+    let mut folders: BTreeSet<PathBuf> =
+        paths.iter().filter_map(|path| Some(path.parent()?.to_owned())).collect();
     folders.extend(relative_folders(&table));
-    folders.sort();
-    folders.dedup();
     for folder in folders {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
         paths.extend(sockets.map(|entry| entry.path()));
     }
-    paths.sort();
-    paths.dedup();
     paths.retain(|path| path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()));
-    paths.iter_mut().for_each(by_its_own_name);
-    paths.sort();
-    paths.dedup();
-    paths
+    let paths: BTreeSet<PathBuf> = paths.into_iter().map(by_its_own_name).collect();
+    paths.into_iter().collect()
 }
 
 /// Replaces a name in `/proc` by the real path. Sockets of this process may be bound through a directory's descriptor,
 /// as those of another session are: such a name is a link in `/proc`, and means something else to every other process.
-fn by_its_own_name(path: &mut PathBuf) {
-    if !path.starts_with("/proc") {
-        return;
-    }
+fn by_its_own_name(path: PathBuf) -> PathBuf {
     let resolved = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    if let Some(resolved) = resolved() {
-        *path = resolved;
-    }
+    if path.starts_with("/proc") { resolved().unwrap_or(path) } else { path }
 }
 
 /// Directories where sockets bound with a relative name may be: below the working directories of the visible processes.
@@ -61,10 +52,8 @@ fn relative_folders(table: &[u8]) -> Vec<PathBuf> {
         return Vec::new();
     }
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut homes: Vec<PathBuf> =
+    let homes: BTreeSet<PathBuf> =
         processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok()).collect();
-    homes.sort();
-    homes.dedup();
     homes
         .iter()
         .flat_map(|home| names.iter().map(move |name| home.join(OsStr::from_bytes(name))))

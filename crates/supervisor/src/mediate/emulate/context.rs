@@ -21,6 +21,7 @@ use nono_policy::ResolvedPolicy;
 use nono_sys::notify::{self, Notification, PATH_MAX};
 use nono_sys::{other_process, socket_diag};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::renames::Copy;
 use super::unix_sockets::GrantedSocket;
@@ -44,7 +45,6 @@ impl From<Result<(), i32>> for CallResponse {
     }
 }
 
-/// Decision of a handler.
 pub(crate) enum Handled {
     Now(CallResponse),
     /// The kernel carries the call out under the rules of the start.
@@ -61,25 +61,10 @@ impl From<i32> for Handled {
     }
 }
 
-impl fmt::Debug for Handled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Handled::Now(response) => f.debug_tuple("Now").field(response).finish(),
-            Handled::Refused(attempt, because) => {
-                f.debug_tuple("Refused").field(attempt).field(because).finish()
-            }
-            Handled::Later(_) => f.write_str("Later"),
-            Handled::Continue => f.write_str("Continue"),
-        }
-    }
-}
-
 /// The session's own request socket, which the command may always connect to.
 pub(crate) trait RequestSocket: Send + Sync + fmt::Debug {
-    /// Whether this is its file.
     fn is_at(&self, device: u64, inode: u64) -> bool;
 
-    /// Connects the asker's socket to it.
     fn connect(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()>;
 }
 
@@ -161,25 +146,18 @@ impl CallContext {
 }
 
 fn pin(root: &OwnedFd, path: &Path, follow: bool) -> Result<OwnedFd, i32> {
-    /// Number of attempts: the kernel gives up when directories are renamed during the walk.
-    const TRIES: usize = 32;
     let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | last;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..TRIES {
-        match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(rustix::io::Errno::AGAIN) => {}
-            result => return result.map_err(rustix::io::Errno::raw_os_error),
-        }
-    }
-    Err(libc::EACCES)
+    pin_path::open_how(root, path.as_os_str(), flags, Mode::empty(), resolve).map_err(|error| match error {
+        Errno::AGAIN => libc::EACCES,
+        error => error.raw_os_error(),
+    })
 }
 
-/// One trapped call.
 #[derive(Clone, Copy)]
 pub(crate) struct TrappedCall<'a> {
     pub(crate) notification: &'a Notification,
-    /// Whether it still waits.
     pub(crate) waits: &'a dyn Fn() -> bool,
 }
 
@@ -205,7 +183,6 @@ impl TrappedCall<'_> {
         if (self.waits)() { result } else { Err(GONE) }
     }
 
-    /// Reads bytes at `address`.
     pub(super) fn bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, i32> {
         let mut buffer = vec![0; length];
         self.checked(notify::read_exactly(self.tid(), address, &mut buffer))?;
@@ -249,12 +226,19 @@ pub(in crate::mediate) fn name_of(fd: &OwnedFd) -> Result<PathBuf, i32> {
     pin_path::path_of(fd.as_fd()).map_err(|error| errno_of(&error))
 }
 
+/// Whether the object at `path` cannot be judged by that name: it has none any more, or is in `/proc`.
+pub(in crate::mediate) fn is_nameless(fd: &OwnedFd, path: &Path) -> Result<bool, i32> {
+    let links = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?.st_nlink;
+    let on_proc = pin_path::on_proc(fd.as_fd()).map_err(|error| errno_of(&error))?;
+    Ok(links == 0 || !path.is_absolute() || on_proc)
+}
+
 /// Path that leads to exactly this object.
 pub(in crate::mediate) fn through(fd: &OwnedFd) -> PathBuf {
     pin_path::own_link(fd.as_fd())
 }
 
 /// Errno of an error; EACCES if it has none.
-pub(super) fn errno_of(error: &io::Error) -> i32 {
+pub(in crate::mediate) fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EACCES)
 }

@@ -12,10 +12,9 @@ use nono_sys::other_process;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::context::{CallContext, CallResponse, Handled, TrappedCall, name_of, through};
+use super::context::{CallContext, Handled, TrappedCall, is_nameless, name_of, through};
 use crate::report::{DeniedAttempt, RefusalReason};
 
-/// Object to change.
 #[derive(Debug)]
 enum MetadataTarget {
     Path {
@@ -28,7 +27,6 @@ enum MetadataTarget {
     Named(i32),
 }
 
-/// Change to make.
 #[derive(Debug)]
 enum MetadataChange {
     Mode(u32),
@@ -46,11 +44,7 @@ enum Pinned {
     Named(OwnedFd),
 }
 
-pub(crate) fn change(scene: &CallContext, call: TrappedCall<'_>) -> Handled {
-    carry_out(scene, call).unwrap_or_else(Handled::from)
-}
-
-fn carry_out(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
+pub(crate) fn change(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
     let (target, change) = understand(call)?;
     let pinned = pin(scene, call, &target)?;
     if let Some((path, reason)) = objection(scene, &pinned)? {
@@ -61,9 +55,7 @@ fn carry_out(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32>
         Pinned::Open(fd) => change_open(fd, &change),
         Pinned::Named(fd) => change_named(fd, &change),
     };
-    Ok(Handled::Now(
-        done.map_or_else(|errno| CallResponse::Errno(errno.raw_os_error()), |()| CallResponse::Value(0)),
-    ))
+    Ok(Handled::Now(done.map_err(Errno::raw_os_error).into()))
 }
 
 fn words(change: &MetadataChange) -> &'static str {
@@ -83,10 +75,8 @@ fn objection(scene: &CallContext, pinned: &Pinned) -> Result<Option<(PathBuf, De
         Pinned::Open(fd) | Pinned::Named(fd) => fd,
     };
     let path = name_of(fd)?;
-    let stat = rustix::fs::fstat(fd).map_err(Errno::raw_os_error)?;
-    let system = rustix::fs::fstatfs(fd).map_err(Errno::raw_os_error)?;
-    // An object without a name cannot be judged by it; one in /proc is another object here than there.
-    if stat.st_nlink == 0 || !path.is_absolute() || system.f_type == libc::PROC_SUPER_MAGIC {
+    // What is in /proc is another object here than there.
+    if is_nameless(fd, &path)? {
         return Ok(Some((path, DeniedReason::NotGranted)));
     }
     Ok(match query_path(&scene.policy, &path, true, AccessMode::Write) {

@@ -15,11 +15,13 @@ use std::sync::Arc;
 
 pub(super) use bounded_threads::BoundedThreads;
 pub(crate) use context::RequestSocket;
-pub(super) use context::{CallContext, CallResponse, Handled, TrappedCall, name_of, through};
+pub(super) use context::{
+    CallContext, CallResponse, Handled, TrappedCall, errno_of, is_nameless, name_of, through,
+};
 pub(super) use sockets::{Bound, bound, reached};
 
 /// Decides about a call that opens nothing.
-pub(super) fn handle(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Handled {
+pub(super) fn handle(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Result<Handled, i32> {
     match call.notification.nr {
         libc::SYS_connect => sockets::connect(scene, call),
         libc::SYS_listen => sockets::listen(scene, call),

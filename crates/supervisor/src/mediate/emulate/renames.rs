@@ -13,6 +13,7 @@ use nono_policy::{AccessMode, ResolvedPolicy, query_path};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use super::context::{CallContext, CallResponse, Handled, TrappedCall, errno_of, name_of};
+use crate::mediate::pin_path::Identity;
 
 /// Maximum size of a settings file.
 const MOST: u64 = 64 << 20;
@@ -21,8 +22,7 @@ const MOST: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Copy {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    identity: Identity,
 }
 
 impl Copy {
@@ -31,13 +31,13 @@ impl Copy {
         let copied = policy.closed.iter().filter(|closed| closed.how == ClosedHow::Copy);
         let found = copied.filter_map(|closed| {
             let stat = rustix::fs::fstat(pin(&closed.resolved).ok()?).ok()?;
-            Some(Copy { path: closed.resolved.clone(), device: stat.st_dev, inode: stat.st_ino })
+            Some(Copy { path: closed.resolved.clone(), identity: Identity::of_stat(&stat) })
         });
         found.collect()
     }
 
     fn is(&self, stat: &Stat) -> bool {
-        (stat.st_dev, stat.st_ino) == (self.device, self.inode)
+        Identity::of_stat(stat) == self.identity
     }
 }
 
@@ -47,12 +47,9 @@ struct RenameEnd {
     path: PathBuf,
 }
 
-pub(crate) fn rename(scene: &CallContext, call: TrappedCall<'_>) -> Handled {
-    match carried_out(scene, call) {
-        Ok(true) => Handled::Now(CallResponse::Value(0)),
-        Ok(false) => Handled::Continue,
-        Err(errno) => Handled::from(errno),
-    }
+pub(crate) fn rename(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
+    let done = carried_out(scene, call)?;
+    Ok(if done { Handled::Now(CallResponse::Value(0)) } else { Handled::Continue })
 }
 
 /// Whether it was a rename of a copy, or onto one, within its directory, and has been done.

@@ -20,7 +20,7 @@ use nono_policy::resolved::NetworkPolicy;
 use nono_sys::other_process;
 
 use super::context::{CallContext, CallResponse, Handled, TrappedCall, errno_of};
-use super::unix_sockets::{FileIdentity, SocketOwner};
+use super::unix_sockets::{SocketOwner, identify};
 use crate::recorded::Reached;
 use crate::report::{DeniedAttempt, Port, RefusalReason};
 
@@ -31,11 +31,7 @@ const FAMILY: usize = size_of::<libc::sa_family_t>();
 /// Value of `AF_UNIX` in an address.
 const UNIX: libc::sa_family_t = 1;
 
-pub(crate) fn connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Handled {
-    decide_connect(scene, call).unwrap_or_else(Handled::from)
-}
-
-fn decide_connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Result<Handled, i32> {
+pub(crate) fn connect(scene: &Arc<CallContext>, call: TrappedCall<'_>) -> Result<Handled, i32> {
     let socket = call.descriptor(call.int(0))?;
     let domain = other_process::domain(socket.as_fd())?;
     let length = usize::try_from(call.int(2)).ok().filter(|length| *length <= ADDRESS_MAX);
@@ -91,7 +87,6 @@ fn may_reach(scene: &CallContext, address: &[u8]) -> bool {
     }
 }
 
-/// Port of DNS.
 const DNS: u16 = 53;
 
 /// Whether an address is inside a network of the command's own. The kernel reaches only loopback there anyway; other
@@ -109,7 +104,6 @@ fn is_same(at: SocketAddr, proxy: Option<SocketAddrV4>) -> bool {
     proxy.is_some_and(|proxy| at.ip().to_canonical() == *proxy.ip() && at.port() == proxy.port())
 }
 
-/// Parses an internet address.
 fn internet(address: &[u8]) -> Option<SocketAddr> {
     let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
     let ip = match family(address)? {
@@ -185,7 +179,7 @@ fn connect_path(
     path: &Path,
 ) -> Result<Handled, i32> {
     let pinned = scene.pin(path, true)?;
-    let (node, is_socket) = FileIdentity::of(&pinned)?;
+    let (node, is_socket) = identify(&pinned)?;
     if !is_socket {
         if let Some(path) = masked_socket(path) {
             return Ok(refused(DeniedAttempt::Socket { path }));
@@ -193,7 +187,7 @@ fn connect_path(
         // It never becomes a socket, so there is nothing to reach: the kernel returns the error.
         return Ok(Handled::Now(other_process::connect(socket.as_fd(), &address_of(&pinned)).into()));
     }
-    if let Some(door) = scene.door().filter(|door| door.is_at(node.device, node.inode)) {
+    if let Some(door) = scene.door().filter(|door| door.is_at(node.dev, node.ino)) {
         let asker = call.asker();
         return Ok(later(move || door.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
     }
@@ -249,11 +243,7 @@ fn connect_abstract(scene: &Arc<CallContext>, socket: OwnedFd, address: Vec<u8>)
 
 /// Emulates `listen`, which is trapped only where ports are granted one by one. A socket that was not bound gets a port
 /// of the kernel's choice.
-pub(crate) fn listen(scene: &CallContext, call: TrappedCall<'_>) -> Handled {
-    decide_listen(scene, call).unwrap_or_else(Handled::from)
-}
-
-fn decide_listen(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
+pub(crate) fn listen(scene: &CallContext, call: TrappedCall<'_>) -> Result<Handled, i32> {
     let (NetworkPolicy::Ports { listen, .. } | NetworkPolicy::Filtered { listen, .. }) =
         &scene.policy.network
     else {

@@ -91,15 +91,20 @@ pub(super) fn call_while(
     nr: i64,
     args: &[u64],
     waits: bool,
-    handler: impl Fn(TrappedCall<'_>) -> Handled,
+    handler: impl Fn(TrappedCall<'_>) -> Result<Handled, i32>,
 ) -> CallOutcome {
     let mut all = [0; 6];
     all[..args.len()].copy_from_slice(args);
     let notification = Notification { id: 1, tid: own_tid(), nr, args: all };
-    CallOutcome::of(handler(TrappedCall { notification: &notification, waits: &|| waits }))
+    let handled = handler(TrappedCall { notification: &notification, waits: &|| waits });
+    CallOutcome::of(handled.unwrap_or_else(Handled::from))
 }
 
-pub(super) fn call(nr: i64, args: &[u64], handler: impl Fn(TrappedCall<'_>) -> Handled) -> CallOutcome {
+pub(super) fn call(
+    nr: i64,
+    args: &[u64],
+    handler: impl Fn(TrappedCall<'_>) -> Result<Handled, i32>,
+) -> CallOutcome {
     call_while(nr, args, true, handler)
 }
 

@@ -6,7 +6,6 @@
 //! file that could also be a socket of another process is not accepted as the sandbox's.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -15,28 +14,20 @@ use nono_sys::socket_diag::{self, BoundFile, Listening};
 use nono_sys::{fs, other_process};
 
 use super::context::CallContext;
+use crate::mediate::pin_path::Identity;
 
-/// File, identified by device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileIdentity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
+/// Identity of a pinned object, and whether it is a socket.
+pub(super) fn identify(pinned: &OwnedFd) -> Result<(Identity, bool), i32> {
+    let stat = rustix::fs::fstat(pinned).map_err(rustix::io::Errno::raw_os_error)?;
+    let is_socket = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket;
+    Ok((Identity::of_stat(&stat), is_socket))
 }
 
-impl FileIdentity {
-    pub(super) fn of(pinned: &OwnedFd) -> Result<(FileIdentity, bool), i32> {
-        let stat = rustix::fs::fstat(pinned).map_err(rustix::io::Errno::raw_os_error)?;
-        let is_socket = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Socket;
-        Ok((FileIdentity { device: stat.st_dev, inode: stat.st_ino }, is_socket))
-    }
-}
-
-/// Socket granted by its path.
 #[derive(Debug)]
 pub(crate) struct GrantedSocket {
     path: PathBuf,
     /// Object at the path at the start, kept open so that its inode is not reused.
-    at_start: Option<(OwnedFd, FileIdentity)>,
+    at_start: Option<(OwnedFd, Identity)>,
     /// Whether the command cannot replace it, so that a later object at the path is granted as well: a service that was
     /// restarted.
     is_out_of_reach: bool,
@@ -46,23 +37,22 @@ impl GrantedSocket {
     pub(super) fn pin(policy: &ResolvedPolicy, socket: &FsCapability) -> GrantedSocket {
         let path = socket.resolved.clone();
         let pinned = fs::open_path(&path).ok();
-        let at_start = pinned.and_then(|fd| FileIdentity::of(&fd).ok().map(|(node, _)| (fd, node)));
+        let at_start = pinned.and_then(|fd| identify(&fd).ok().map(|(node, _)| (fd, node)));
         let folder = path.parent().unwrap_or(Path::new("/"));
         let is_out_of_reach = !query_path(policy, folder, true, AccessMode::Write).is_allowed();
         GrantedSocket { path, at_start, is_out_of_reach }
     }
 
-    fn is(&self, node: FileIdentity) -> bool {
+    fn is(&self, node: Identity) -> bool {
         let stands_there = || {
             let now = std::fs::symlink_metadata(&self.path);
-            now.is_ok_and(|meta| FileIdentity { device: meta.dev(), inode: meta.ino() } == node)
+            now.is_ok_and(|meta| Identity::of(&meta) == node)
         };
         self.at_start.as_ref().is_some_and(|(_, start)| *start == node)
             || (self.is_out_of_reach && stands_there())
     }
 }
 
-/// Owner of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SocketOwner {
     Granted,
@@ -78,7 +68,7 @@ impl CallContext {
         &self,
         tid: u32,
         pinned: &OwnedFd,
-        node: FileIdentity,
+        node: Identity,
     ) -> std::io::Result<SocketOwner> {
         if self.granted.iter().any(|granted| granted.is(node)) {
             return Ok(SocketOwner::Granted);

@@ -24,7 +24,6 @@ const ARCH: u32 = 4;
 pub(crate) enum FilterAction {
     Allow,
     Errno(i32),
-    /// Notify the listener.
     Notify,
     Kill,
 }
@@ -67,7 +66,6 @@ impl Block {
         self
     }
 
-    /// Returns an action.
     pub(crate) fn ret(self, action: FilterAction) -> Block {
         self.push(RET, 0, 0, action.code())
     }

@@ -94,13 +94,16 @@ type Rules = Vec<(u32, Block)>;
 
 /// Rules for every call that is not simply allowed.
 fn rules(spec: FilterSpec) -> Rules {
-    let always = |list: &[libc::c_long], action| -> Rules {
-        list.iter().map(|nr| (number(*nr), Block::new().ret(action))).collect()
-    };
-    let mut rules = always(calls::REFUSED, EPERM);
-    rules.extend(always(calls::NOT_THERE, ENOSYS));
-    if !spec.ipc_namespace {
-        rules.extend(always(calls::SHARED_IPC, EPERM));
+    let mut rules = Rules::new();
+    let always: [(bool, &[libc::c_long], FilterAction); 5] = [
+        (true, calls::REFUSED, EPERM),
+        (true, calls::NOT_THERE, ENOSYS),
+        (!spec.ipc_namespace, calls::SHARED_IPC, EPERM),
+        (!spec.memfd, calls::MEMFD, ENOSYS),
+        (!spec.watches, &[libc::SYS_inotify_add_watch], FilterAction::Errno(libc::EACCES)),
+    ];
+    for (_, list, action) in always.into_iter().filter(|(closed, ..)| *closed) {
+        rules.extend(list.iter().map(|nr| (number(*nr), Block::new().ret(action))));
     }
     if spec.pid_namespace {
         rules.push(limits_of_init());
@@ -110,12 +113,6 @@ fn rules(spec: FilterSpec) -> Rules {
     rules.extend(namespaces());
     rules.extend(by_argument(spec.sockets));
     rules.extend(sockets(spec));
-    if !spec.memfd {
-        rules.extend(always(calls::MEMFD, ENOSYS));
-    }
-    if !spec.watches {
-        rules.extend(always(&[libc::SYS_inotify_add_watch], FilterAction::Errno(libc::EACCES)));
-    }
     rules.extend(mediated(spec.mediated));
     rules
 }
@@ -123,41 +120,31 @@ fn rules(spec: FilterSpec) -> Rules {
 /// Rules for calls that the supervisor decides. `O_PATH` opens nothing that Landlock or the supervisor would refuse.
 fn mediated(families: Mediated) -> Rules {
     let notify = || Block::new().ret(FilterAction::Notify);
-    let every = |list: &[libc::c_long]| -> Rules { list.iter().map(|nr| (number(*nr), notify())).collect() };
+    // A file is saved by making another one, which is renamed or removed.
+    let saves = families.opens && !families.changes;
+    let whole: [(bool, &[libc::c_long]); 9] = [
+        (families.opens, calls::OPENING_OTHERS),
+        (families.connects, &[libc::SYS_connect]),
+        (families.watches, &[libc::SYS_inotify_add_watch]),
+        (families.listens, &[libc::SYS_listen]),
+        (families.metadata, calls::METADATA),
+        ((families.renames || saves) && !families.changes, calls::RENAMES),
+        (saves, calls::REMOVALS),
+        (saves && !families.metadata, calls::MODES),
+        (families.changes, calls::CHANGES),
+    ];
     let mut rules = Rules::new();
+    for (_, list) in whole.into_iter().filter(|(wanted, _)| *wanted) {
+        rules.extend(list.iter().map(|nr| (number(*nr), notify())));
+    }
     if families.opens {
         for (nr, flags) in calls::OPENING {
             let open =
                 Block::new().load_arg(*flags, u32::MAX).when_any(calls::O_PATH, allow()).then(notify());
             rules.push((number(*nr), open));
         }
-        rules.extend(every(calls::OPENING_OTHERS));
-    }
-    if families.connects {
-        rules.extend(every(&[libc::SYS_connect]));
-    }
-    if families.watches {
-        rules.extend(every(&[libc::SYS_inotify_add_watch]));
-    }
-    if families.listens {
-        rules.extend(every(&[libc::SYS_listen]));
-    }
-    if families.metadata {
-        rules.extend(every(calls::METADATA));
-    }
-    // A file is saved by making another one, which is renamed or removed.
-    let saves = families.opens && !families.changes;
-    if (families.renames || saves) && !families.changes {
-        rules.extend(every(calls::RENAMES));
-    }
-    if saves {
-        rules.extend(every(calls::REMOVALS));
-    }
-    if saves && !families.metadata {
-        rules.extend(every(calls::MODES));
     }
     if families.changes {
-        rules.extend(every(calls::CHANGES));
         // The launcher starts the command this way, before the supervisor answers.
         let start = Block::new().load_arg(0, u32::MAX).when(calls::AT_FDCWD, allow()).then(notify());
         rules.push((number(libc::SYS_execveat), start));

@@ -2,9 +2,11 @@
 
 use std::str::FromStr;
 
-use nono_policy::host_rule::{Host, HostRule, Hosts};
-use nono_proxy::{Secret, Upstream};
+use nono_policy::host_rule::{HostRule, Hosts};
 use thiserror::Error;
+
+use crate::config::{Secret, Upstream};
+use crate::credential::endpoint::percent_decoded;
 
 /// Error in an address. It never repeats the address: there may be a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -17,30 +19,10 @@ pub enum UpstreamError {
     Login,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamProxy {
-    pub host: Host,
-    pub port: u16,
-    pub authorization: Option<Secret>,
-    /// Hosts reached directly.
-    pub bypass: Vec<HostRule>,
-}
-
-impl UpstreamProxy {
-    pub(crate) fn config(&self) -> Upstream {
-        Upstream {
-            host: self.host.to_string(),
-            port: self.port,
-            authorization: self.authorization.clone(),
-            bypass: self.bypass.clone(),
-        }
-    }
-}
-
-impl FromStr for UpstreamProxy {
+impl FromStr for Upstream {
     type Err = UpstreamError;
 
-    fn from_str(text: &str) -> Result<UpstreamProxy, UpstreamError> {
+    fn from_str(text: &str) -> Result<Upstream, UpstreamError> {
         let rest = match text.split_once("://") {
             None => text,
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
@@ -56,7 +38,7 @@ impl FromStr for UpstreamProxy {
             return Err(UpstreamError::Address("it has no port, or means more than one host"));
         };
         let authorization = login.map(authorization).transpose()?;
-        Ok(UpstreamProxy { host, port, authorization, bypass: Vec::new() })
+        Ok(Upstream { host: host.to_string(), port, authorization, bypass: Vec::new() })
     }
 }
 
@@ -71,27 +53,15 @@ fn authorization(login: &str) -> Result<Secret, UpstreamError> {
 
 /// Percent-decode a user name or password. Control characters are refused.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let (digits, after) = after.split_at_checked(2)?;
-            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-            bytes.push(digit(digits[0])? << 4 | digit(digits[1])?);
-            rest = after;
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
+    let text = String::from_utf8(percent_decoded(text, b"")?).ok()?;
+    Some(text).filter(|text| !text.chars().any(char::is_control))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> UpstreamProxy {
+    fn read(text: &str) -> Upstream {
         text.parse().unwrap()
     }
 
@@ -134,7 +104,7 @@ mod tests {
             "http://proxy:1/path",
             "hunter2://proxy:1@x:1://",
         ] {
-            let said = wrong.parse::<UpstreamProxy>().unwrap_err().to_string();
+            let said = wrong.parse::<Upstream>().unwrap_err().to_string();
             assert!(!said.contains("hunter2"), "{wrong}: {said}");
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     a_second: f64,
     at_once: f64,
     tokens: f64,
@@ -11,17 +11,13 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    pub(super) fn new(a_second: u32, at_once: u32) -> Bucket {
-        Bucket {
-            a_second: f64::from(a_second),
-            at_once: f64::from(at_once),
-            tokens: f64::from(at_once),
-            last: Instant::now(),
-        }
+    pub(crate) fn new(a_second: u32, at_once: u32, now: Instant) -> Bucket {
+        let (a_second, at_once) = (f64::from(a_second), f64::from(at_once));
+        Bucket { a_second, at_once, tokens: at_once, last: now }
     }
 
     /// Takes one token, if there is one at `now`.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.last).as_secs_f64();
         self.last = self.last.max(now);
         self.tokens = (self.tokens + passed * self.a_second).min(self.at_once);
@@ -41,8 +37,8 @@ mod tests {
 
     #[test]
     fn a_burst_and_then_a_steady_stream() {
-        let mut bucket = Bucket::new(10, 5);
         let start = Instant::now();
+        let mut bucket = Bucket::new(10, 5, start);
         let taken = |bucket: &mut Bucket, now| (0..100).filter(|_| bucket.take(now)).count();
         assert_eq!(taken(&mut bucket, start), 5);
         assert_eq!(taken(&mut bucket, start + Duration::from_millis(100)), 1);
