@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::file::Sync;
-use nono_snapshot::session::{Recorded, RecordedId, SnapshotList};
+use nono_snapshot::session::{Recorded, SnapshotList};
 use nono_snapshot::{Coverage, CoverageNote, SnapshotId};
 use nono_sys::hex;
 use serde::{Deserialize, Serialize};
@@ -368,7 +368,7 @@ fn foreign(note: &CoverageNote) -> Option<String> {
 
 fn numbered(recorded: &Recorded) -> Option<(u32, &Recorded)> {
     match recorded.id {
-        RecordedId::Number(number) if !recorded.thinned => Some((number, recorded)),
+        SnapshotId::Number(number) if !recorded.thinned => Some((number, recorded)),
         _ => None,
     }
 }

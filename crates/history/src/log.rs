@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::paths;
-use nono_snapshot::session::{RecordedId, SnapshotList};
+use nono_snapshot::session::SnapshotList;
 use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -350,8 +350,8 @@ impl Pending {
     /// Completed step, with the snapshots recorded for it.
     fn finished(self, record: &SnapshotList) -> Option<RestoreStep> {
         let new = record.snapshots.iter().skip(self.recorded).filter_map(|recorded| match &recorded.id {
-            RecordedId::Safety(id) => Some(id),
-            RecordedId::Number(_) => None,
+            SnapshotId::Safety(id) => Some(id),
+            SnapshotId::Number(_) => None,
         });
         let (safety, others): (Vec<&String>, Vec<&String>) = new.partition(|id| id.starts_with("safety-"));
         let safety = SnapshotId::Safety((*safety.first()?).clone());

@@ -56,7 +56,7 @@ pub enum SessionError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     #[serde(flatten)]
-    pub id: RecordedId,
+    pub id: SnapshotId,
     pub timestamp: String,
     pub merkle_root: MerkleRoot,
     pub state_root: StateRoot,
@@ -69,20 +69,23 @@ pub struct Recorded {
     pub thinned: bool,
 }
 
-/// A [`SnapshotId`] as stored in the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordedId {
-    Number(u32),
-    Safety(String),
-}
-
 impl Recorded {
-    pub fn snapshot(&self) -> SnapshotId {
-        match &self.id {
-            RecordedId::Number(number) => SnapshotId::Number(*number),
-            RecordedId::Safety(id) => SnapshotId::Safety(id.clone()),
+    /// A new snapshot, whose manifest is in `file`.
+    fn new(sheet: &ManifestBody, file: String, manifest: ContentHash) -> Recorded {
+        Recorded {
+            id: sheet.id.clone(),
+            timestamp: sheet.timestamp.clone(),
+            merkle_root: sheet.merkle_root(),
+            state_root: sheet.state_root(),
+            file,
+            manifest,
+            durable: false,
+            thinned: false,
         }
+    }
+
+    pub fn snapshot(&self) -> SnapshotId {
+        self.id.clone()
     }
 }
 
@@ -136,7 +139,7 @@ impl SnapshotList {
     }
 
     pub fn find(&self, id: &SnapshotId) -> Option<&Recorded> {
-        self.snapshots.iter().find(|recorded| recorded.snapshot() == *id)
+        self.snapshots.iter().find(|recorded| recorded.id == *id)
     }
 
     /// Roots of the first snapshot.
@@ -147,20 +150,13 @@ impl SnapshotList {
 
     /// Number of the last numbered snapshot.
     pub fn last_number(&self) -> Option<u32> {
-        let number = |recorded: &Recorded| match recorded.id {
-            RecordedId::Number(number) => Some(number),
-            RecordedId::Safety(_) => None,
-        };
-        self.snapshots.iter().rev().find_map(number)
+        self.snapshots.iter().rev().find_map(|recorded| recorded.id.number())
     }
 
     /// Number of the last numbered snapshot that was not dropped.
     pub fn newest(&self) -> Option<u32> {
-        let number = |recorded: &Recorded| match recorded.id {
-            RecordedId::Number(number) if !recorded.thinned => Some(number),
-            _ => None,
-        };
-        self.snapshots.iter().rev().find_map(number)
+        let there = self.snapshots.iter().rev().filter(|recorded| !recorded.thinned);
+        there.filter_map(|recorded| recorded.id.number()).next()
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -402,19 +398,7 @@ impl Session {
             .encode()
             .map_err(|error| SessionError::Record { path: self.dir.clone(), what: error.to_string() })?;
         let digest = content_hash(&bytes);
-        let recorded = Recorded {
-            id: match &sheet.id {
-                SnapshotId::Number(number) => RecordedId::Number(*number),
-                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
-            },
-            timestamp: sheet.timestamp.clone(),
-            merkle_root: sheet.merkle_root(),
-            state_root: sheet.state_root(),
-            file: self.new_manifest(sheet, digest),
-            manifest: digest,
-            durable: false,
-            thinned: false,
-        };
+        let recorded = Recorded::new(sheet, self.new_manifest(sheet, digest), digest);
         let path = self.manifest_path(&recorded);
         // On disk before the record that names it, which must never lead to an empty file.
         file::replace(&path, &bytes, Sync::Whole).map_err(|source| io_error(&path, source))?;

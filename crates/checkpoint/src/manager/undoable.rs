@@ -100,7 +100,7 @@ fn is_behind(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> boo
 }
 
 fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> bool {
-    let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
+    let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.id == *id);
     let safety = restore.safety().and_then(place);
     safety.zip(place(&line.snapshot_id())).is_some_and(|(safety, taken)| taken < safety)
 }

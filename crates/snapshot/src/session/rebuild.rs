@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::{
-    ASIDE, LateRoot, RecordSlot, Recorded, RecordedId, Session, SessionError, SessionHold, SnapshotList,
-    io_error,
+    ASIDE, LateRoot, RecordSlot, Recorded, Session, SessionError, SessionHold, SnapshotList, io_error,
 };
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
@@ -102,19 +101,7 @@ impl Session {
         if !super::is_manifest_name(&file) {
             return Ok(None);
         }
-        let recorded = Recorded {
-            id: match &sheet.id {
-                SnapshotId::Number(number) => RecordedId::Number(*number),
-                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
-            },
-            timestamp: sheet.timestamp.clone(),
-            merkle_root: sheet.merkle_root(),
-            state_root: sheet.state_root(),
-            file,
-            manifest: content_hash(&bytes),
-            durable: false,
-            thinned: false,
-        };
+        let recorded = Recorded::new(&sheet, file, content_hash(&bytes));
         Ok(Some(Readable { recorded, sheet, modified }))
     }
 
@@ -192,7 +179,7 @@ fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> SnapshotList {
             one.sheet.state.roots.iter().filter(|root| !roots.contains(&root.path)).collect::<Vec<_>>()
         {
             roots.push(root.path.clone());
-            if let (true, RecordedId::Number(first)) = (at > 0, &one.recorded.id) {
+            if let (true, SnapshotId::Number(first)) = (at > 0, &one.recorded.id) {
                 late.push(LateRoot { path: root.path.clone(), first: *first });
             }
         }
