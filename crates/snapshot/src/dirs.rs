@@ -9,11 +9,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 
 use crate::node::Name;
+use crate::pool::locked;
 
 /// Maximum number of queued directories that keep an open descriptor.
 const OPEN_LIMIT: usize = 256;
@@ -93,7 +94,7 @@ impl Dirs {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).len()
+        locked(&self.table).len()
     }
 
     /// The root, to start from. Opened anew: a duplicated descriptor would share the read offset of the listing.
@@ -103,7 +104,7 @@ impl Dirs {
 
     /// Assign a number to the directory `name` in `parent`.
     pub(crate) fn add(&self, parent: DirId, name: &[u8]) -> DirId {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         table.push((parent, name.into()));
         DirId::try_from(table.len() - 1).unwrap_or(DirId::MAX)
     }
@@ -132,22 +133,12 @@ impl Dirs {
     }
 
     /// Path relative to the root, with `/` between components; empty for the root.
-    pub(crate) fn path(&self, mut id: DirId) -> Vec<u8> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut backwards = Vec::new();
-        while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
-            if !backwards.is_empty() {
-                backwards.push(b'/');
-            }
-            backwards.extend(name.iter().rev());
-            id = *parent;
-        }
-        backwards.reverse();
-        backwards
+    pub(crate) fn path(&self, id: DirId) -> Vec<u8> {
+        self.names(id).join(&b'/')
     }
 
     fn names(&self, mut id: DirId) -> Vec<Box<[u8]>> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = locked(&self.table);
         let mut names = Vec::new();
         while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
             names.push(name.clone());
@@ -159,8 +150,7 @@ impl Dirs {
 
     /// Parent and name; `None` for the root.
     pub(crate) fn entry(&self, id: DirId) -> Option<(DirId, Box<[u8]>)> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(id as usize).filter(|_| id != 0).cloned()
+        locked(&self.table).get(id as usize).filter(|_| id != 0).cloned()
     }
 
     /// Open a directory from the root, beneath it and without links.

@@ -16,7 +16,7 @@ use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
 use crate::restore::hash_file;
 use crate::stat::{FoundStat, Stat, stat_fd};
-use crate::store::{Appender, LARGE, LargeSource, LargeStaged, ObjectKey, StoreError};
+use crate::store::{Appender, LARGE, LargeSource, LargeStaged, ObjectKey, StoreError, pread};
 use crate::units::SQLITE;
 use crate::unlock::Unlock;
 
@@ -234,15 +234,7 @@ fn start(
 /// Read the first `size` bytes of a file; false if it is shorter.
 fn exactly(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> bool {
     buffer.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
-    let mut at = 0;
-    while at < buffer.len() {
-        match rustix::io::pread(file, &mut buffer[at..], at as u64) {
-            Err(Os::INTR) => {}
-            Ok(read) if read > 0 => at += read,
-            _ => return false,
-        }
-    }
-    true
+    pread(file.as_fd(), buffer, 0).is_ok_and(|read| read == buffer.len())
 }
 
 /// Wait for a running `write`. It changes the times when it begins, not when it ends, so one that began before `before`

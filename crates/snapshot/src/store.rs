@@ -46,6 +46,7 @@ mod writer;
 
 pub use accounts::Balance;
 pub use error::{Damage, StoreError, StoreProblem};
+pub(crate) use files::pread;
 pub use gc::Collected;
 pub use handle::Store;
 pub use key::{ObjectKey, ObjectKind};

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ pub(crate) use self::log::{UnlockLog, close_again};
 use crate::dirs::{DirId, Dirs};
 use crate::disk;
 use crate::paths;
+use crate::pool::locked as lock;
 use crate::stat::stat_fd;
 
 /// Changed mode of an entry, and its identity.
@@ -216,10 +217,6 @@ impl Drop for Unlocked<'_> {
             self.log.stays_open(self.path.path(), error);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Open an entry without following links.

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::database::{ATTEMPTS, PAUSE, has_company, is_database};
 use super::{Listing, Scan, ScanError, Worker};
@@ -12,6 +12,7 @@ use crate::bytes::Writer;
 use crate::cache::{Cache, CachedBytes};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
+use crate::pool::locked;
 use crate::read::{Moment, ReadOptions, ReadOutcome, unreadable};
 use crate::scan_record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{FoundStat, stat_at};
@@ -105,11 +106,10 @@ impl Unfinished {
                 results.push((at, taken));
             }
         }
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut results);
+        locked(&self.results).append(&mut results);
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let draft = self.listing.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut results =
-                std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner));
+            let draft = locked(&self.listing).take();
+            let mut results = std::mem::take(&mut *locked(&self.results));
             results.sort_unstable_by_key(|(at, _)| *at);
             let listing = draft.map(|draft| draft.complete(&self.dirty, results));
             worker.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));

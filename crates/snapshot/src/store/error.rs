@@ -69,6 +69,14 @@ impl StoreError {
     }
 }
 
+/// What was found; `None` where nothing of that name exists (yet, or any more).
+pub(super) fn there<T>(found: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match found {
+        Err(error) if error.is_not_found() => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// Damage of a file of the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use super::error::StoreError;
+use super::error::{StoreError, there};
 use super::files::{Folder, failed, pwrite_all, read_all, unique};
 
 pub(super) const FORMAT: &str = "FORMAT";
@@ -22,25 +22,21 @@ pub(super) enum StoreFormat {
 }
 
 pub(super) fn read_format(root: &Folder) -> Result<StoreFormat, StoreError> {
-    let bytes = match read_all(root, FORMAT) {
-        Ok((bytes, _)) => bytes,
-        Err(error) if error.is_not_found() => return Ok(StoreFormat::Missing),
-        Err(error) => return Err(error),
-    };
+    let Some((bytes, _)) = there(read_all(root, FORMAT))? else { return Ok(StoreFormat::Missing) };
     if bytes == format_text(VERSION).as_bytes() {
         return Ok(StoreFormat::Ours);
     }
     if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
         return Ok(StoreFormat::Old);
     }
-    let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
-        let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
-        (named.starts_with("nono store ") && format_text(named) == text).then_some(())
-    });
-    match other {
-        Some(()) => Err(StoreError::Version { path: root.path_of(FORMAT) }),
-        None => Ok(StoreFormat::Damaged),
+    let is_other = |text: &str| {
+        let named = text.strip_suffix('\n').and_then(|text| text.rsplit_once(' '));
+        named.is_some_and(|(named, _)| named.starts_with("nono store ") && format_text(named) == text)
+    };
+    if std::str::from_utf8(&bytes).is_ok_and(is_other) {
+        return Err(StoreError::Version { path: root.path_of(FORMAT) });
     }
+    Ok(StoreFormat::Damaged)
 }
 
 pub(super) fn format_text(version: &str) -> String {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::chunks::{ChunkList, FilePart};
-use super::error::{Damage, StoreError};
+use super::error::{Damage, StoreError, there};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -71,10 +71,7 @@ impl Store {
         if key.kind != ObjectKind::Blob {
             return Ok(false);
         }
-        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
-            Err(error) if error.is_not_found() => return Ok(false),
-            other => other?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(&key.hash)))? else { return Ok(false) };
         for shape in OBJECTS {
             let stat = folder.stat(&name_of(&key.hash, shape))?;
             if stat.is_some_and(|stat| !is_suspect(&stat)) {
@@ -86,10 +83,7 @@ impl Store {
 
     /// Bytes on disk of a large object; 0 if there is none.
     pub(super) fn large_bytes(&self, key: &ObjectKey) -> Result<u64, StoreError> {
-        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
-            Err(error) if error.is_not_found() => return Ok(0),
-            folder => folder?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(&key.hash)))? else { return Ok(0) };
         let mut bytes = 0;
         for shape in [LargeName::Plain, LargeName::Packed, LargeName::Chunks, LargeName::Hashes] {
             let stat = folder.stat(&name_of(&key.hash, shape))?;
@@ -99,14 +93,10 @@ impl Store {
     }
 
     pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>, StoreError> {
-        let folder = match self.large.open_folder(&folder_name(hash)) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            other => other?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(hash)))? else { return Ok(None) };
         for shape in OBJECTS {
-            match OpenLarge::open(&folder, &name_of(hash, shape), hash) {
-                Err(error) if error.is_not_found() => {}
-                other => return other.map(Some),
+            if let Some(open) = there(OpenLarge::open(&folder, &name_of(hash, shape), hash))? {
+                return Ok(Some(open));
             }
         }
         Ok(None)

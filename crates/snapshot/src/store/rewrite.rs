@@ -20,6 +20,7 @@ use super::pack_record::{Codec, Packer, is_content_of, unpack};
 use super::temp::Temp;
 use super::view::Packs;
 use super::writer::OVERHEAD;
+use crate::pool::{locked, on_two_threads};
 
 /// Number of bytes that a thread takes on at once.
 const SHARE: u64 = 1 << 20;
@@ -55,10 +56,6 @@ struct RewriteWork<'a> {
     stop: AtomicBool,
     done: AtomicU64,
     bad: Mutex<Vec<(ObjectKey, StoreProblem)>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Options of a rewrite.
@@ -151,12 +148,7 @@ impl RewriteWork<'_> {
             self.stop.store(true, Ordering::SeqCst);
             return Ok(());
         }
-        std::thread::scope(|scope| {
-            let other = crate::pool::spawn(scope, || self.work(None));
-            let mine = self.work(Some(watch));
-            let theirs = other.map_or(Ok(()), crate::pool::join);
-            mine.and(theirs)
-        })
+        on_two_threads(watch, |watch| self.work(watch))
     }
 
     fn work(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::accounts::{Account, Class, spare};
 use super::error::StoreError;
@@ -25,6 +25,7 @@ use super::staged::{self, LargeStaged};
 use super::temp::Temp;
 use super::view::Packs;
 use crate::hash::ContentHash;
+use crate::pool::locked;
 
 const SHARDS: usize = 64;
 /// Bytes of an object besides its payload: the record's head, and the entry of the index.
@@ -129,10 +130,6 @@ impl Store {
             lock,
         })
     }
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'s> StoreWriter<'s> {
