@@ -110,23 +110,19 @@ impl Done {
 
     /// Whether another attempt may do more: by force, or when an obstacle is gone.
     pub(crate) fn is_left(&self) -> bool {
-        let passes = |kept: &Skipped| match kept.why {
-            Why::ChangedSince
-            | Why::NotStored(_)
-            | Why::HoldsOthers
-            | Why::InTheWay
-            | Why::Appeared
-            | Why::ChangedMeanwhile
-            | Why::OpenForWriting => true,
-            Why::RootFailed(_)
-            | Why::RootUnknown
-            | Why::NotCaptured(_)
-            | Why::NotFound
-            | Why::Repository
-            | Why::IncompleteRepository(_)
-            | Why::StillWritten => false,
+        let stays = |kept: &Skipped| {
+            matches!(
+                kept.why,
+                Why::RootFailed(_)
+                    | Why::RootUnknown
+                    | Why::NotCaptured(_)
+                    | Why::NotFound
+                    | Why::Repository
+                    | Why::IncompleteRepository(_)
+                    | Why::StillWritten
+            )
         };
-        self.failed_for_now || self.kept.iter().any(passes)
+        self.failed_for_now || !self.kept.iter().all(stays)
     }
 
     pub(crate) fn absorb(&mut self, restored: Restored) {

@@ -28,7 +28,7 @@ use self::until_stable::StableScan;
 use crate::build::Built;
 use crate::cache::{self, Cache, CachedRoot, NewCache};
 use crate::coverage::{Coverage, CoverageNote, Example};
-use crate::dirs::{DirId, Dirs, open_dir, place_of};
+use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
 use crate::ignored_count;
@@ -37,8 +37,7 @@ use crate::node::{Entry, Kind, Name, Reason, Time};
 use crate::paths;
 use crate::pool;
 use crate::read::{self, unreadable};
-use crate::scan::{self, Ignored, Limiter, Listing, Scan, ScanCounts, ScanError, Worker};
-use crate::scan_record::Links;
+use crate::scan::{self, Limiter, Scan, ScanCounts, ScanError, Scanned, Worker};
 use crate::stat::{FoundStat, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{ObjectKey, Published, Store, StoreError};
@@ -157,21 +156,11 @@ struct OneRoot<'a> {
     inner: &'a [Vec<u8>],
 }
 
-/// A scan of a whole root.
-struct Scanned {
-    listings: Vec<Listing>,
-    links: Links,
-    counts: ScanCounts,
-    ignored: Vec<Ignored>,
-    growing: Vec<(DirId, Box<[u8]>, u64)>,
-}
-
 type Workers<'s> = Vec<Worker<'s>>;
 
 impl OneRoot<'_> {
     fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
-        let opened = self.open();
-        let (parent, name, found) = match opened {
+        let (parent, name, found) = match self.open() {
             Ok(opened) => opened,
             Err(error) => {
                 self.missing(&error, all);
@@ -246,7 +235,7 @@ impl OneRoot<'_> {
                 return Ok(workers);
             }
         };
-        let growing = worker.growing.drain(..);
+        let growing = worker.found.growing.drain(..);
         let notes = growing.map(|(_, _, size)| CoverageNote::Growing { path: self.path.to_owned(), size });
         all.coverage.notes.extend(notes);
         let mut counts = ScanCounts::default();
@@ -413,19 +402,9 @@ impl OneRoot<'_> {
             only: only.as_deref(),
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
-        let mut scanned = Scanned {
-            listings: Vec::with_capacity(dirs.len()),
-            links: Links::default(),
-            counts: ScanCounts::default(),
-            ignored: Vec::new(),
-            growing: Vec::new(),
-        };
+        let mut scanned = Scanned::default();
         for worker in &mut workers {
-            scanned.listings.append(&mut worker.listings);
-            scanned.links.merge(std::mem::take(&mut worker.links));
-            scanned.counts += std::mem::take(&mut worker.counts);
-            scanned.ignored.append(&mut worker.ignored);
-            scanned.growing.append(&mut worker.growing);
+            scanned.join(std::mem::take(&mut worker.found));
         }
         scanned.listings.sort_unstable_by_key(|listing| listing.id);
         Ok((workers, scanned))

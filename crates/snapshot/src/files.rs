@@ -54,10 +54,7 @@ pub(crate) fn each_entry(
         let Some(entry) = root.content.entry() else { continue };
         path.clone_from(&root.path);
         visit(&path, entry);
-        let node = |entry: &Entry| match entry.kind {
-            Kind::Dir { tree, .. } => objects.node(tree).map(Some),
-            _ => Ok(None),
-        };
+        let node = |entry: &Entry| entry.tree().map(|tree| objects.node(tree)).transpose();
         // Open directories, each with the number of entries seen and the length of its path.
         let mut open: Vec<(Arc<Node>, usize, usize)> = Vec::new();
         open.extend(node(entry)?.map(|node| (node, 0, paths::bytes(&path).len())));
@@ -118,18 +115,14 @@ pub(crate) fn walk(
 ) -> Result<(), ObjectError> {
     let mut waiting: Vec<(PathBuf, TreeId)> = Vec::new();
     for root in &state.roots {
-        if let Some(Kind::Dir { tree, .. }) = root.content.entry().map(|entry| &entry.kind) {
-            waiting.push((root.path.clone(), *tree));
-        }
+        waiting.extend(root.content.entry().and_then(Entry::tree).map(|tree| (root.path.clone(), tree)));
     }
     while let Some((path, tree)) = waiting.pop() {
         let node = objects.node(tree)?;
         visit(&path, &node);
-        for entry in &node.entries {
-            if let Kind::Dir { tree, .. } = entry.kind {
-                waiting.push((path.join(paths::from_bytes(entry.name.as_bytes())), tree));
-            }
-        }
+        let below =
+            |entry: &Entry| Some((path.join(paths::from_bytes(entry.name.as_bytes())), entry.tree()?));
+        waiting.extend(node.entries.iter().filter_map(below));
     }
     Ok(())
 }
@@ -142,11 +135,7 @@ enum At {
 }
 
 fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, ObjectError> {
-    // Of nested roots the innermost one counts.
-    let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
-    let Some(root) = roots.max_by_key(|root| root.path.components().count()) else {
-        return Ok(At::No(Protection::Outside));
-    };
+    let Some(root) = state.root_around(path) else { return Ok(At::No(Protection::Outside)) };
     let mut entry = match &root.content {
         RootContent::Failed(reason) => {
             let because_of = root.path.clone();
@@ -159,7 +148,7 @@ fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, O
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
     for component in below.components() {
         let Component::Normal(name) = component else { return Ok(At::No(Protection::NotThere)) };
-        let Kind::Dir { tree, .. } = entry.kind else { return Ok(At::No(Protection::NotThere)) };
+        let Some(tree) = entry.tree() else { return Ok(At::No(Protection::NotThere)) };
         let node = objects.node(tree)?;
         here.push(name);
         if let Some(omitted) = node.omitted(name.as_encoded_bytes()) {

@@ -156,12 +156,9 @@ pub(crate) struct Ignored {
     pub(crate) is_dir: bool,
 }
 
-/// State of one scanning thread.
-#[derive(Debug)]
-pub(crate) struct Worker<'s> {
-    store: Appender<'s>,
-    buffer: Vec<u8>,
-    names: Vec<u8>,
+/// Result of a scan, or of one thread's part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
     pub(crate) listings: Vec<Listing>,
     pub(crate) links: Links,
     pub(crate) counts: ScanCounts,
@@ -170,18 +167,28 @@ pub(crate) struct Worker<'s> {
     pub(crate) growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
 
+impl Scanned {
+    pub(crate) fn join(&mut self, mut part: Scanned) {
+        self.listings.append(&mut part.listings);
+        self.links.merge(part.links);
+        self.counts += part.counts;
+        self.ignored.append(&mut part.ignored);
+        self.growing.append(&mut part.growing);
+    }
+}
+
+/// State of one scanning thread.
+#[derive(Debug)]
+pub(crate) struct Worker<'s> {
+    store: Appender<'s>,
+    buffer: Vec<u8>,
+    names: Vec<u8>,
+    pub(crate) found: Scanned,
+}
+
 impl<'s> Worker<'s> {
     pub(crate) fn new(store: Appender<'s>) -> Worker<'s> {
-        Worker {
-            store,
-            buffer: Vec::new(),
-            names: Vec::new(),
-            listings: Vec::new(),
-            links: Links::default(),
-            counts: ScanCounts::default(),
-            ignored: Vec::new(),
-            growing: Vec::new(),
-        }
+        Worker { store, buffer: Vec::new(), names: Vec::new(), found: Scanned::default() }
     }
 
     /// Read one file into the store.
@@ -196,8 +203,8 @@ impl<'s> Worker<'s> {
         let outcome = read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)?;
         // A file that is never captured must not make the stat cache look outdated each time.
         if !matches!(outcome, ReadOutcome::LeftOut(Reason::TooLarge { .. })) {
-            self.counts.read += 1;
-            self.counts.read_bytes += match &outcome {
+            self.found.counts.read += 1;
+            self.found.counts.read_bytes += match &outcome {
                 ReadOutcome::Content(content) => content.read,
                 _ => found.stat.size,
             };

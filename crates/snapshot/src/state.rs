@@ -19,8 +19,14 @@ pub struct SnapshotState {
 }
 
 impl SnapshotState {
-    pub fn root(&self, path: &std::path::Path) -> Option<&RootState> {
+    pub fn root(&self, path: &Path) -> Option<&RootState> {
         self.roots.iter().find(|root| root.path == path)
+    }
+
+    /// The root that a path belongs to: of nested ones, the innermost.
+    pub(crate) fn root_around(&self, path: &Path) -> Option<&RootState> {
+        let around = self.roots.iter().filter(|root| path.starts_with(&root.path));
+        around.max_by_key(|root| root.path.components().count())
     }
 
     pub(crate) fn paths(&self) -> Vec<PathBuf> {

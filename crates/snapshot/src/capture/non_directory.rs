@@ -36,7 +36,7 @@ pub(super) fn single_entry(
         return Ok(match worker.read(dir, bytes, found, ReadOptions::default(), unlock)? {
             ReadOutcome::Content(content) => {
                 if content.moment == Moment::Growing {
-                    worker.growing.push((0, Box::default(), content.stat.size));
+                    worker.found.growing.push((0, Box::default(), content.stat.size));
                 }
                 let found = FoundStat { stat: content.stat, ..*found };
                 let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };

@@ -22,20 +22,13 @@ pub struct Lost {
     pub reason: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
+    #[error("gone")]
     Gone,
+    #[error("changed")]
     Changed,
-}
-
-impl std::fmt::Display for Loss {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Loss::Gone => "gone",
-            Loss::Changed => "changed",
-        })
-    }
 }
 
 impl std::fmt::Display for Lost {

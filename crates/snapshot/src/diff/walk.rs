@@ -19,12 +19,8 @@ pub(crate) struct EntryRef {
 }
 
 impl EntryRef {
-    /// An entry that is in no node: a root.
-    pub(crate) fn alone(entry: &Entry) -> EntryRef {
-        EntryRef::owned(entry.clone())
-    }
-
-    pub(crate) fn owned(entry: Entry) -> EntryRef {
+    /// An entry that is in no other node: a root, or one without its siblings.
+    pub(crate) fn alone(entry: Entry) -> EntryRef {
         EntryRef { node: Arc::new(Node { entries: vec![entry], omitted: Vec::new() }), at: 0 }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
@@ -17,6 +17,7 @@ use super::repository::{Repository, WorktreeTop};
 use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
 use crate::bytes::Writer;
 use crate::hash::tagged;
+use crate::pool::locked;
 
 #[derive(Debug)]
 pub(super) struct SharedRules {
@@ -172,7 +173,7 @@ impl RootRules {
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, RuleRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.record)
     }
 
     fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: RuleFiles) -> AddedRules {

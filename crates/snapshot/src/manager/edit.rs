@@ -234,16 +234,12 @@ impl Trees<'_> {
 
     /// New directories of a state, encoded.
     fn needed(&self, state: &SnapshotState) -> Vec<(TreeId, Vec<u8>)> {
-        let tree_of = |entry: &Entry| match entry.kind {
-            Kind::Dir { tree, .. } => Some(tree),
-            _ => None,
-        };
         let mut waiting: Vec<TreeId> =
-            state.roots.iter().filter_map(|root| root.content.entry().and_then(tree_of)).collect();
+            state.roots.iter().filter_map(|root| root.content.entry()?.tree()).collect();
         let (mut seen, mut needed) = (HashSet::new(), Vec::new());
         while let Some(tree) = waiting.pop() {
             let Some(node) = self.made.get(&tree).filter(|_| seen.insert(tree)) else { continue };
-            waiting.extend(node.entries.iter().filter_map(tree_of));
+            waiting.extend(node.entries.iter().filter_map(Entry::tree));
             needed.push((tree, node.encode()));
         }
         needed

@@ -241,7 +241,7 @@ impl Folders {
                         (meta(0o755, time), Kind::Dir { tree, merkle })
                     }
                 };
-                count(&kind, coverage);
+                coverage.count(&kind);
                 node.entries.push(Entry { name, meta, kind });
             }
             let below = path.get(1..).unwrap_or_default();
@@ -253,17 +253,6 @@ impl Folders {
         }
         coverage.directories += 1;
         done.remove([].as_slice()).ok_or_else(|| SnapshotError::NoName { path: root.to_owned() })
-    }
-}
-
-fn count(kind: &Kind, coverage: &mut Coverage) {
-    match kind {
-        Kind::File { size, .. } => {
-            coverage.files += 1;
-            coverage.bytes = coverage.bytes.saturating_add(*size);
-        }
-        Kind::Dir { .. } => coverage.directories += 1,
-        _ => coverage.others += 1,
     }
 }
 

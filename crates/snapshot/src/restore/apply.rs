@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::AtFlags;
 
@@ -173,15 +173,15 @@ impl ApplyWork<'_> {
             self.steps(index, first, fd.as_fd(), outcome);
         }
         if late {
-            self.wait(Waiting::late(index));
+            self.wait(index, Vec::new());
         }
         // Removals first, to free space.
         queue.push_all(early.into_iter().map(ApplyTask::Dir));
         self.part_done(index, Some(fd), outcome);
     }
 
-    fn wait(&self, waiting: Waiting) {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+    fn wait(&self, index: DirIndex, again: Vec<usize>) {
+        pool::locked(&self.late).push(Waiting { index, again });
     }
 
     /// Apply some of a directory's steps. Those that find the disk full are retried at the end.
@@ -201,7 +201,7 @@ impl ApplyWork<'_> {
         }
         if !full.is_empty() {
             self.pending[index].fetch_add(1, Ordering::AcqRel);
-            self.wait(Waiting::full(index, full));
+            self.wait(index, full);
         }
     }
 
@@ -375,7 +375,7 @@ impl ApplyWork<'_> {
 
     /// Apply steps that need the result of all others, then finish the directories that waited for them.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
-        let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *pool::locked(&self.late));
         let links = |step: &NameStep| matches!(step, NameStep::Link { .. });
         let made = |step: &NameStep| matches!(step, NameStep::Late(_));
         for Waiting { index, again } in &waiting {

@@ -304,10 +304,11 @@ impl<'a> Builder<'a> {
         let as_found = |builder: &Builder<'_>, old: &EntryRef| {
             let before = builder.frames.last().and_then(|frame| frame.resumed.as_ref());
             let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
-            Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
+            Leave::AsFound(before.cloned().map_or_else(|| old.clone(), EntryRef::alone))
         };
         // A copy of the entry alone, so that its siblings are not kept in memory.
-        let (new, old) = (new.map(|new| EntryRef::alone(new)), old.map(|old| EntryRef::alone(old)));
+        let alone = |entry: Option<&EntryRef>| entry.map(|entry| EntryRef::alone(Entry::clone(entry)));
+        let (new, old) = (alone(new), alone(old));
         let (new, old) = (new.as_ref(), old.as_ref());
         let (how, leave) = match (new, old) {
             (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {

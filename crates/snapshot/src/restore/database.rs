@@ -34,7 +34,8 @@ fn has(node: &Node, name: &[u8]) -> bool {
 
 fn other(pair: &Pair<'_>, name: Name) -> DatabaseFile {
     let [new, old] = &pair.nodes;
-    let entry = |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).map(EntryRef::alone);
+    let entry =
+        |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).cloned().map(EntryRef::alone);
     let reason = |node: Option<&Node>| {
         node.and_then(|node| node.omitted(name.as_bytes())).map(|omitted| omitted.reason.clone())
     };

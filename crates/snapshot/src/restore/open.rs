@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use super::plan::{DirIndex, RestorePlan};
 use crate::dirs::{Inode, inode_of, open_dir};
 use crate::disk;
 use crate::node::Name;
+use crate::pool::locked as lock;
 
 const OPEN_LIMIT: usize = 256;
 /// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
@@ -40,10 +41,6 @@ pub(super) struct Opened<'a> {
 struct Queue {
     order: VecDeque<DirIndex>,
     open: usize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Opened<'a> {

@@ -15,16 +15,6 @@ pub(super) struct Waiting {
     pub(super) again: Vec<usize>,
 }
 
-impl Waiting {
-    pub(super) fn late(index: DirIndex) -> Waiting {
-        Waiting { index, again: Vec::new() }
-    }
-
-    pub(super) fn full(index: DirIndex, again: Vec<usize>) -> Waiting {
-        Waiting { index, again }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepAttempt {
     First,

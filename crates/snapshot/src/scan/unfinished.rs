@@ -112,7 +112,7 @@ impl Unfinished {
             let mut results = std::mem::take(&mut *locked(&self.results));
             results.sort_unstable_by_key(|(at, _)| *at);
             let listing = draft.map(|draft| draft.complete(&self.dirty, results));
-            worker.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));
+            worker.found.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));
         }
         Ok(())
     }
@@ -198,8 +198,8 @@ impl Dirty {
     pub(super) fn count(&self, taken: &DirtyFile, worker: &mut Worker<'_>) {
         if !matches!(taken, DirtyFile::Entry(_)) {
             // Another thread may have counted it: only the sums over all threads are valid.
-            worker.counts.files = worker.counts.files.wrapping_sub(1);
-            worker.counts.bytes = worker.counts.bytes.wrapping_sub(self.found.stat.size);
+            worker.found.counts.files = worker.found.counts.files.wrapping_sub(1);
+            worker.found.counts.bytes = worker.found.counts.bytes.wrapping_sub(self.found.stat.size);
         }
     }
 
@@ -265,7 +265,7 @@ impl Dirty {
                 }
                 ReadOutcome::Content(content) => {
                     if content.moment == Moment::Growing {
-                        worker.growing.push((place.id, self.name.clone(), content.stat.size));
+                        worker.found.growing.push((place.id, self.name.clone(), content.stat.size));
                     }
                     let sparse = if content.sparse { SPARSE } else { 0 };
                     let trusted = if content.moment == Moment::Settled { TRUSTED } else { 0 };
