@@ -4,7 +4,6 @@
 //! before it begins: after a kill the engine completes the step, and the first safety snapshot recorded since belongs
 //! to it. An undo is a restore like any other, and names the one it undid.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -157,10 +156,8 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     /// Read the log; damage is an error.
     pub fn read(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         let path = dir.join(FILE);
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RestoreHistory::default()),
-            other => other.map_err(HistoryError::io(&path))?,
-        };
+        let read = file::read_existing(&path).map_err(HistoryError::io(&path))?;
+        let Some(bytes) = read else { return Ok(RestoreHistory::default()) };
         let log: RestoreHistory<D> =
             serde_json::from_slice(&bytes).map_err(|error| HistoryError::damaged(&path, error))?;
         if log.format != FORMAT {

@@ -36,15 +36,11 @@ pub struct Done {
     pub undo: Option<String>,
     pub changes: Changes,
     pub kept: Vec<Skipped>,
-    /// As in a [`Plan`].
+    /// This one and the next four are as in a [`Plan`].
     pub merged: Vec<Merge>,
-    /// As in a [`Plan`].
     pub lost: Vec<Lost>,
-    /// As in a [`Plan`].
     pub cannot_tell_conflicts: bool,
-    /// As in a [`Plan`].
     pub repositories: Vec<PathBuf>,
-    /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
     /// Whether a failure may succeed later; a file owner that cannot be set does not count.

@@ -33,10 +33,7 @@ pub fn next_in(state_dir: &Path) -> io::Result<Option<u64>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(counter(state_dir));
-    let mut file = match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
+    let Some(mut file) = file::existing(opened)? else { return Ok(None) };
     file.lock()?;
     let taken = count_up(&mut file, || highest(state_dir));
     // Closing is not enough: a child between fork and exec still has the descriptor.

@@ -96,11 +96,7 @@ impl Cache {
     }
 
     pub(crate) fn load(path: &Path) -> io::Result<Option<Cache>> {
-        let bytes = match file::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        Ok(Cache::decode(bytes).ok())
+        Ok(file::read_existing(path)?.and_then(|bytes| Cache::decode(bytes).ok()))
     }
 
     fn decode(bytes: Vec<u8>) -> Result<Cache, Malformed> {

@@ -8,7 +8,6 @@
 //! captured anyway.
 
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -53,10 +52,6 @@ struct NoteOfOther {
     root: PathBuf,
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
-    move |source| SessionError::Io { path: path.to_owned(), source }.into()
-}
-
 impl SnapshotManager {
     fn notes_dir(&self) -> PathBuf {
         self.store.dir().join(FOLDER)
@@ -66,9 +61,9 @@ impl SnapshotManager {
     /// two that begin at once, one sees the other.
     pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let dir = self.notes_dir();
-        file::make_dirs(&dir).map_err(io_error(&dir))?;
+        file::make_dirs(&dir).map_err(SessionError::io(&dir))?;
         let _alone = lock(&dir.join(LOCK))?;
-        file::sweep_temps(&dir, "").map_err(io_error(&dir))?;
+        file::sweep_temps(&dir, "").map_err(SessionError::io(&dir))?;
         for other in self.notes_of_others()? {
             if Session::new(&other.session).is_held() {
                 return Err(SnapshotError::Restoring { root: other.root, session: other.session });
@@ -77,16 +72,14 @@ impl SnapshotManager {
         let note =
             UnderWayNote { format: FORMAT, session: self.session_from_store(), roots: self.roots.clone() };
         let path = dir.join(id.to_string());
-        let damaged =
-            |error: serde_json::Error| SessionError::Record { path: path.clone(), what: error.to_string() };
-        let bytes = serde_json::to_vec(&note).map_err(damaged)?;
-        file::replace(&path, &bytes, Sync::Yes).map_err(io_error(&path))
+        let bytes = serde_json::to_vec(&note).map_err(|error| SessionError::damaged(&path, error))?;
+        Ok(file::replace(&path, &bytes, Sync::Yes).map_err(SessionError::io(&path))?)
     }
 
     /// Remove the note at the end of the restore.
     pub(super) fn withdraw(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let path = self.notes_dir().join(id.to_string());
-        file::remove(&path).map_err(io_error(&path))
+        Ok(file::remove(&path).map_err(SessionError::io(&path))?)
     }
 
     fn session_from_store(&self) -> PathBuf {
@@ -99,13 +92,8 @@ impl SnapshotManager {
 
     fn notes_of_others(&self) -> Result<Vec<NoteOfOther>, SnapshotError> {
         let dir = self.notes_dir();
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(io_error(&dir))?,
-        };
         let mut others = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(io_error(&dir))?.path();
+        for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
             // An unreadable note was half written before a power loss, and its journal does not exist.
             let Some(note) = read(&path) else { continue };
             let session = resolve(self.store.dir(), &note.session);
@@ -126,15 +114,11 @@ impl SnapshotManager {
         }
         sweep(&dir)?;
         for other in self.notes_of_others()? {
-            let session = Session::new(&other.session);
-            if !other.session.is_dir() {
-                // The session was removed, with its journal.
-                file::remove(&other.note).map_err(io_error(&other.note))?;
-                continue;
-            }
-            let held = hold(&session, &*self.observer)?;
+            // A removed session took its journal with it.
+            let there = other.session.is_dir().then(|| Session::new(&other.session));
+            let held = there.map(|session| hold(&session, &*self.observer)).transpose()?;
             if other.session.join(JOURNAL).symlink_metadata().is_err() {
-                file::remove(&other.note).map_err(io_error(&other.note))?;
+                file::remove(&other.note).map_err(SessionError::io(&other.note))?;
                 continue;
             }
             drop(held);
@@ -204,9 +188,9 @@ fn resolve(store: &Path, session: &Path) -> PathBuf {
 
 /// Remove temporary files of processes killed while writing a note. The lock keeps live writers out.
 fn sweep(dir: &Path) -> Result<(), SnapshotError> {
-    if file::has_temps(dir).map_err(io_error(dir))? {
+    if file::has_temps(dir).map_err(SessionError::io(dir))? {
         let _alone = lock(&dir.join(LOCK))?;
-        file::sweep_temps(dir, "").map_err(io_error(dir))?;
+        file::sweep_temps(dir, "").map_err(SessionError::io(dir))?;
     }
     Ok(())
 }
@@ -215,7 +199,7 @@ fn sweep(dir: &Path) -> Result<(), SnapshotError> {
 fn lock(path: &Path) -> Result<File, SnapshotError> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(io_error(path))?;
-    file.lock().map_err(io_error(path))?;
+    let file = file.map_err(SessionError::io(path))?;
+    file.lock().map_err(SessionError::io(path))?;
     Ok(file)
 }

@@ -257,13 +257,12 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Mark
 
 /// Fail if only the name of a session is known.
 fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
-    if let Some(path) = found.damaged.first().cloned() {
-        let what = "the session reference names no session; `nono rollback repair` sets it aside".to_owned();
-        return Err(SessionError::Record { path, what }.into());
+    if let Some(path) = found.damaged.first() {
+        let what = "the session reference names no session; `nono rollback repair` sets it aside";
+        return Err(SessionError::damaged(path, what).into());
     }
-    if let Some(path) = found.unknown.first().cloned() {
-        let what = "its disk is not mounted; nothing was collected".to_owned();
-        return Err(SessionError::Record { path, what }.into());
+    if let Some(path) = found.unknown.first() {
+        return Err(SessionError::damaged(path, "its disk is not mounted; nothing was collected").into());
     }
     Ok(())
 }
@@ -349,14 +348,13 @@ pub fn shares(
 /// Stat caches of a store, damaged ones as `None`.
 pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
     let dir = store.dir().join("cache");
-    let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(&dir).map_err(io)? {
-        let path = entry.map_err(io)?.path();
+    for entry in std::fs::read_dir(&dir).map_err(SessionError::io(&dir))? {
+        let path = entry.map_err(SessionError::io(&dir))?.path();
         if path.file_name().is_some_and(|name| file::is_temp(name.as_encoded_bytes())) {
             continue;
         }
-        let cache = Cache::load(&path).map_err(io)?;
+        let cache = Cache::load(&path).map_err(SessionError::io(&dir))?;
         all.push((path, cache));
     }
     Ok(all)
@@ -365,11 +363,11 @@ pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, Sna
 fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
     // Caches are written only under the store's lock, which the collection holds now.
     let dir = store.dir().join("cache");
-    file::sweep_temps(&dir, "").map_err(|source| SessionError::Io { path: dir, source })?;
+    file::sweep_temps(&dir, "").map_err(SessionError::io(&dir))?;
     for (path, cache) in caches(store)? {
         let tree = cache.as_ref().and_then(Cache::tree);
         if !tree.is_some_and(|tree| live.trees.contains(&tree)) {
-            file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+            file::remove(&path).map_err(SessionError::io(&path))?;
         }
     }
     Ok(())

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{
-    ASIDE, LateRoot, RecordSlot, Recorded, Session, SessionError, SessionHold, SnapshotList, io_error,
-};
+use super::{ASIDE, LateRoot, RecordSlot, Recorded, Session, SessionError, SessionHold, SnapshotList};
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
 use crate::manifest::{ManifestBody, SnapshotId};
@@ -68,12 +66,7 @@ impl Session {
         let mut files = Vec::new();
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
-            let entries = match std::fs::read_dir(&dir) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                other => other.map_err(|source| io_error(&dir, source))?,
-            };
-            for entry in entries {
-                let path = entry.map_err(|source| io_error(&dir, source))?.path();
+            for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
                 let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if !file::is_temp(file.as_bytes()) && !file.contains(ASIDE) {
                     files.push(path);
@@ -93,7 +86,7 @@ impl Session {
             {
                 return Ok(None);
             }
-            other => other.map_err(|source| io_error(path, source))?,
+            other => other.map_err(SessionError::io(path))?,
         };
         let modified = path.symlink_metadata().and_then(|meta| meta.modified());
         let (Ok(sheet), Ok(modified)) = (ManifestBody::decode(&bytes), modified) else { return Ok(None) };
@@ -113,14 +106,13 @@ impl Session {
         let path = self.record_path();
         let aside = aside(&path);
         // The damaged record is replaced, so there is one at every moment.
-        file::replace(&aside, &bytes, Sync::Yes).map_err(|source| io_error(&aside, source))?;
+        file::replace(&aside, &bytes, Sync::Yes).map_err(SessionError::io(&aside))?;
         for manifest in &lost {
-            let aside = self::aside(manifest);
-            std::fs::rename(manifest, aside).map_err(|source| io_error(manifest, source))?;
+            std::fs::rename(manifest, self::aside(manifest)).map_err(SessionError::io(manifest))?;
         }
         if record.snapshots.is_empty() {
             // A session of which nothing is left begins anew.
-            file::remove(&path).map_err(|source| io_error(&path, source))?;
+            file::remove(&path).map_err(SessionError::io(&path))?;
         } else {
             self.save_record(&record, Sync::Yes)?;
         }

@@ -189,10 +189,7 @@ impl UnlockRecord {
 /// Restore the modes that the log at `path` names below `roots`; does nothing if there is no log.
 pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockError> {
     let own = |source| UnlockError { path: path.to_owned(), source };
-    let bytes = match file::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(own)?,
-    };
+    let Some(bytes) = file::read_existing(path).map_err(own)? else { return Ok(()) };
     let mut from = Reader::new(&bytes);
     let mut notes = Vec::new();
     // An incomplete record was not acted on.
