@@ -88,7 +88,7 @@ impl Folder {
             return Ok(());
         }
         let what = format!("it records another project, {}", self.project.workdir.display());
-        Err(CheckpointError::Damaged { path: self.file(project::PROJECT), what })
+        Err(CheckpointError::damaged(self.file(project::PROJECT), what))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -120,10 +120,7 @@ impl Folder {
 fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
     let path = dir.join(LOCK);
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = match open {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(CheckpointError::io(&path))?,
-    };
+    let Some(lock) = file::existing(open).map_err(CheckpointError::io(&path))? else { return Ok(None) };
     lock.lock().map_err(CheckpointError::io(&path))?;
     let held = lock.metadata().map_err(CheckpointError::io(&path))?;
     let same = path.symlink_metadata().is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino()));

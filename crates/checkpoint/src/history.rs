@@ -225,8 +225,7 @@ impl History {
         match history {
             Some(history) if history.format == FORMAT => Ok(history),
             Some(history) => {
-                let what = format!("unknown format {}", history.format);
-                Err(CheckpointError::Damaged { path, what })
+                Err(CheckpointError::damaged(path, format!("unknown format {}", history.format)))
             }
             None => Ok(History { format: FORMAT, ..History::default() }),
         }
@@ -367,8 +366,5 @@ fn foreign(note: &CoverageNote) -> Option<String> {
 }
 
 fn numbered(recorded: &Recorded) -> Option<(u32, &Recorded)> {
-    match recorded.id {
-        SnapshotId::Number(number) if !recorded.thinned => Some((number, recorded)),
-        _ => None,
-    }
+    recorded.id.number().filter(|_| !recorded.thinned).map(|number| (number, recorded))
 }

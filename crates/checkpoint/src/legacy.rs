@@ -95,7 +95,7 @@ impl CheckpointManager {
                 other => return other.map(|()| path.clone()).map_err(CheckpointError::io(path)),
             }
         }
-        Err(CheckpointError::Damaged { path: self.host().state_dir.clone(), what: "it is full".to_owned() })
+        Err(CheckpointError::damaged(&self.host().state_dir, "it is full"))
     }
 
     /// Folders of superseded formats, oldest first.
@@ -144,14 +144,7 @@ impl CheckpointManager {
 
 /// Entries of a folder, sorted; empty if it does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
-    let found = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(CheckpointError::io(dir))?,
-    };
-    let mut all = Vec::new();
-    for entry in found {
-        all.push(entry.map_err(CheckpointError::io(dir))?.path());
-    }
+    let mut all = nono_snapshot::file::entries(dir).map_err(CheckpointError::io(dir))?;
     all.sort();
     Ok(all)
 }

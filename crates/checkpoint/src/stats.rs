@@ -23,13 +23,10 @@ pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
             continue;
         }
         let hash = |side: Option<&nono_snapshot::diff::Version>| side.and_then(|version| version.hash);
-        let old = text(manager, hash(change.old.as_ref()));
-        let new = text(manager, hash(change.new.as_ref()));
-        if let (Some(old), Some(new)) = (old, new) {
-            let (insertions, deletions) = lines(&old, &new);
-            stats.insertions += insertions;
-            stats.deletions += deletions;
-        }
+        let lines = between(manager, hash(change.old.as_ref()), hash(change.new.as_ref()));
+        let (insertions, deletions) = lines.unwrap_or_default();
+        stats.insertions += insertions;
+        stats.deletions += deletions;
     }
     stats
 }

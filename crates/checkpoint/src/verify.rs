@@ -60,7 +60,7 @@ impl CheckpointManager {
         let mut found = StoreVerified::default();
         if self.store_dir().is_dir() {
             let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
-            found = verify::store(&store, &mut checks, &self.watcher())?;
+            found = verify::store(&store, &mut checks, self.watcher())?;
             (verified.objects, verified.bytes) = (found.objects, found.bytes);
             verified.problems.append(&mut found.problems);
         }

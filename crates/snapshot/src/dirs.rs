@@ -19,7 +19,7 @@ use crate::pool::locked;
 /// Maximum number of queued directories that keep an open descriptor.
 const OPEN_LIMIT: usize = 256;
 /// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
-const PATH_PIECE: usize = 4000;
+const PATH_PIECE: usize = 3800;
 
 const OPEN_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -155,23 +155,33 @@ impl Dirs {
 
     /// Open a directory from the root, beneath it and without links.
     pub(crate) fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
-        let mut fd = self.root.try_clone()?;
-        let mut piece = Vec::new();
-        for name in self.names(id) {
-            if !piece.is_empty() && piece.len() + name.len() > PATH_PIECE {
-                fd = open_beneath(fd.as_fd(), &piece)?;
-                piece.clear();
-            }
-            piece.extend_from_slice(&name);
-            piece.push(b'/');
-        }
-        if piece.is_empty() { Ok(fd) } else { open_beneath(fd.as_fd(), &piece) }
+        let below = open_beneath(self.root.as_fd(), self.names(id).iter().map(|name| &**name))?;
+        below.map_or_else(|| self.root.try_clone(), Ok)
     }
 }
 
-fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
+/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link. `None`
+/// without components.
+pub(crate) fn open_beneath<'n>(
+    top: BorrowedFd<'_>,
+    names: impl Iterator<Item = &'n [u8]>,
+) -> io::Result<Option<OwnedFd>> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(dir, path, OPEN_DIR, Mode::empty(), how)?)
+    let mut fd: Option<OwnedFd> = None;
+    let mut piece: Vec<u8> = Vec::new();
+    let open = |from: Option<OwnedFd>, path: &[u8]| {
+        let from = from.as_ref().map_or(top, |fd| fd.as_fd());
+        rustix::fs::openat2(from, path, OPEN_DIR, Mode::empty(), how)
+    };
+    for name in names {
+        if !piece.is_empty() && piece.len() + name.len() > PATH_PIECE {
+            fd = Some(open(fd, &piece)?);
+            piece.clear();
+        }
+        piece.extend_from_slice(name);
+        piece.push(b'/');
+    }
+    if piece.is_empty() { Ok(fd) } else { Ok(Some(open(fd, &piece)?)) }
 }
 
 /// Open the directory `name` in `dir`, never through a link.

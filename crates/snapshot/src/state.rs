@@ -138,6 +138,21 @@ pub trait Observer: Sync {
     fn changing(&self) {}
 }
 
+/// An observer shared by several operations.
+impl<O: Observer + Send + ?Sized> Observer for Arc<O> {
+    fn progress(&self, done: u64, total: u64) {
+        (**self).progress(done, total);
+    }
+
+    fn cancelled(&self) -> bool {
+        (**self).cancelled()
+    }
+
+    fn changing(&self) {
+        (**self).changing();
+    }
+}
+
 /// An observer that does nothing.
 impl Observer for () {
     fn progress(&self, _done: u64, _total: u64) {}

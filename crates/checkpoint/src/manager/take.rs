@@ -292,9 +292,9 @@ impl Open {
         max: Option<u32>,
     ) -> Result<Checkpoint, CheckpointError> {
         let record = self.record()?;
-        let missing = || CheckpointError::Damaged {
-            path: self.folder.dir.clone(),
-            what: format!("its record has no snapshot {}", manifest.number),
+        let missing = || {
+            let what = format!("its record has no snapshot {}", manifest.number);
+            CheckpointError::damaged(&self.folder.dir, what)
         };
         let recorded = record.find(&manifest.id).ok_or_else(missing)?;
         let hash = &self.folder.hash;

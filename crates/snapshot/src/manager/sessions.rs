@@ -20,6 +20,7 @@ use crate::manifest::ManifestBody;
 use crate::node::Kind;
 use crate::paths;
 use crate::session::{Session, SessionError};
+use crate::state::SnapshotState;
 use crate::store::Store;
 
 /// Folder of notes in the store.
@@ -77,13 +78,7 @@ impl ForeignSession {
     /// Add what a snapshot needs.
     fn take(&mut self, sheet: &ManifestBody) {
         self.rules.extend(sheet.rules.iter().flatten());
-        for root in &sheet.state.roots {
-            match root.content.entry().map(|entry| &entry.kind) {
-                Some(Kind::Dir { tree, .. }) => self.trees.push(*tree),
-                Some(Kind::File { hash, .. }) => self.contents.push(*hash),
-                _ => {}
-            }
-        }
+        roots_of(&sheet.state, &mut self.trees, &mut |hash| self.contents.push(hash));
     }
 
     fn sort(&mut self) {
@@ -92,6 +87,17 @@ impl ForeignSession {
         for list in [&mut self.contents, &mut self.rules] {
             list.sort_unstable();
             list.dedup();
+        }
+    }
+}
+
+/// Collect the directories that are roots, and the contents of roots that are files.
+pub(super) fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
+    for root in &state.roots {
+        match root.content.entry().map(|entry| &entry.kind) {
+            Some(Kind::Dir { tree, .. }) => trees.push(*tree),
+            Some(Kind::File { hash, .. }) => content(*hash),
+            _ => {}
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::sessions::{ForeignSession, Sessions, drop_notes, sessions};
+use super::sessions::{ForeignSession, Sessions, drop_notes, roots_of, sessions};
 use super::{SnapshotError, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
@@ -126,11 +126,8 @@ impl LiveObjects {
 
     fn snapshot(&mut self, sheet: &ManifestBody, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
         self.others.extend(sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)));
-        let others = &mut self.others;
         let mut waiting = Vec::new();
-        roots_of(&sheet.state, &mut waiting, &mut |hash| {
-            others.insert(ObjectKey::from(hash));
-        });
+        roots_of(&sheet.state, &mut waiting, &mut |hash| self.others.extend([ObjectKey::from(hash)]));
         self.trees(waiting, walk)
     }
 
@@ -142,10 +139,7 @@ impl LiveObjects {
     }
 
     fn trees(&mut self, waiting: Vec<TreeId>, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
-        let others = &mut self.others;
-        let mut content = |hash: ContentHash| {
-            others.insert(ObjectKey::from(hash));
-        };
+        let mut content = |hash: ContentHash| self.others.extend([ObjectKey::from(hash)]);
         let mut lost = |error: ObjectError| match error {
             ObjectError::Missing { .. } | ObjectError::Damaged { .. } => {
                 walk.damaged.push(format!("{}: {error}", walk.dir.display()));
@@ -176,17 +170,6 @@ pub(super) fn each_object(
     let mut waiting = Vec::new();
     roots_of(state, &mut waiting, &mut content);
     each_below(waiting, objects, seen, &mut content, &mut visit, &mut Err)
-}
-
-/// Collect the directories that are roots, and the contents of roots that are files.
-fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
-    for root in &state.roots {
-        match root.content.entry().map(|entry| &entry.kind) {
-            Some(Kind::Dir { tree, .. }) => trees.push(*tree),
-            Some(Kind::File { hash, .. }) => content(*hash),
-            _ => {}
-        }
-    }
 }
 
 /// The same starting from directories; `lost` handles one that cannot be loaded.

@@ -21,7 +21,7 @@ use super::large_source::LargeSource;
 use super::names::{LARGE, LOCK, WRITER_TEMP};
 use super::pack::{BuiltPack, PackBuilder};
 use super::pack_record::{Codec, HEAD, Packer};
-use super::staged::{self, LargeStaged};
+use super::staged::LargeStaged;
 use super::temp::Temp;
 use super::view::Packs;
 use crate::hash::ContentHash;
@@ -438,39 +438,12 @@ impl<'w> Appender<'w> {
         size: u64,
         sparse: bool,
     ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage(self, source, &LargeSource { size, sparse, ..LargeSource::default() })
-    }
-
-    /// The same, with known properties of the file.
-    pub(crate) fn put_known(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage(self, source, known)
-    }
-
-    /// The same for the first bytes of a longer file, which cannot share its data.
-    pub(crate) fn put_start(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage_chunks(self, source, known)
+        self.put_known(source, &LargeSource { size, sparse, ..LargeSource::default() })
     }
 
     /// The writer, if a large file of this device may stay where it is until it is moved into the store.
     pub(crate) fn deferring(&self, device: (u32, u32)) -> Option<&'w StoreWriter<'w>> {
         (self.writer.options.defer_on == Some(device)).then_some(self.writer)
-    }
-
-    /// The same, only by sharing its data; `None` if the filesystem cannot.
-    pub(crate) fn clone_large(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<Option<LargeStaged<'_, 'w>>, StoreError> {
-        staged::stage_clone(self, source, known)
     }
 
     /// Finish. The objects become visible when the writer publishes.
