@@ -62,8 +62,7 @@ pub(crate) fn take(
     Ok(taken)
 }
 
-/// Removes the note of a restore that was undone. Returns whether the agent had not fetched it yet, so that no further
-/// note is needed.
+/// Removes the note of a restore that was undone. True if the agent had not fetched it: then no other is needed.
 pub(crate) fn withdraw(
     host: &Host,
     agent: &str,

@@ -28,8 +28,7 @@ pub(crate) struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is forking has the descriptor until it executes a
-        // program.
+        // Closing is not enough: a process being forked by another thread has the descriptor until it executes.
         let _ = self.lock.unlock();
     }
 }

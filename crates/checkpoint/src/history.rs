@@ -21,8 +21,7 @@ use crate::origin::Origin;
 use crate::project::ProjectHash;
 use crate::retention::excess;
 
-/// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never confused with a
-/// number of the list.
+/// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, unlike a number of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckpointId(pub(crate) String);
@@ -277,8 +276,7 @@ impl History {
         Ok(wrong)
     }
 
-    /// Drops entries beyond `max`. Their snapshots are removed by the next sweep, because that has to wait for the
-    /// disk.
+    /// Drops entries beyond `max`. The next sweep removes their snapshots, because that waits for the disk.
     pub(crate) fn thin_out(&mut self, max: u32) {
         let gone = excess(&self.checkpoints, max);
         if gone.is_empty() {

@@ -228,8 +228,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Takes the messages about interrupted restores of sessions and other projects in the same folders. Each is
-    /// returned once.
+    /// Takes the messages about interrupted restores of others in the same folders. Each is returned once.
     pub fn take_completed_others(&self) -> Vec<String> {
         std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -233,8 +233,7 @@ impl PendingCalls {
     ) -> Result<PendingCalls, CheckpointError> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall { reason: reason.map(crate::origin::bounded), ..PendingCall::of(origin) };
-        // Calls of an earlier turn of this conversation have ended, and changes since they began are attributed to
-        // them.
+        // Calls of an earlier turn of this conversation have ended; changes since are attributed to them.
         let last = marks.open.last().cloned();
         let at_once = marks.open.len();
         marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));

@@ -118,8 +118,7 @@ impl Project {
         self.place.as_ref().is_some_and(|place| place.is_gone(&self.workdir))
     }
 
-    /// Loads the project in a folder of `projects/`; `None` if there is none. If the file is damaged or missing, the
-    /// engine's record is used.
+    /// Loads the project in a folder of `projects/`, if there is one; without a sound file, from the engine's record.
     pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
         match crate::json::load(&folder.join(PROJECT)) {
             Ok(Some(project)) => Ok(Some(project)),
@@ -183,8 +182,7 @@ pub fn root_of(host: &Host, path: &Path) -> Result<Root, CheckpointError> {
     root_within(host, path, None)
 }
 
-/// Project of a path, limited to the folders in `within`: if a marker or a history is above one of them, that folder is
-/// the project.
+/// Project of a path, limited to the folders in `within`: one of them, if a marker or a history is only above it.
 pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Result<Root, CheckpointError> {
     let path = resolve(path)?;
     let inside = |dir: &Path| within.is_none_or(|folders| folders.iter().any(|known| dir.starts_with(known)));

@@ -44,8 +44,7 @@ pub(crate) fn is_git(path: &Path) -> bool {
     git_of(path).is_some()
 }
 
-/// Bytes of one side, empty for a missing file; `None` for binary content. A lost content is `None` too: damage must
-/// not prevent a list.
+/// Bytes of one side, empty for a missing file; `None` for binary or lost content: damage must not prevent a list.
 fn text(manager: &SnapshotManager, hash: Option<ContentHash>) -> Option<Vec<u8>> {
     let Some(hash) = hash else { return Some(Vec::new()) };
     manager.content(hash, COUNTED).ok().flatten().filter(|bytes| !bytes.contains(&0))

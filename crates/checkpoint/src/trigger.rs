@@ -90,8 +90,7 @@ pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
     Judgement::Destructive { targets, reason: reason(call) }
 }
 
-/// Whether a call removes nono's own history or hooks, by which its effects could be undone. A help against mistakes and no
-/// boundary: a script can hide it.
+/// Whether a call removes nono's own history or hooks. A help against mistakes and no boundary: a script can hide it.
 pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
     match call {
         // Most lines do not name nono, and need not be split for this.

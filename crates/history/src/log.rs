@@ -125,8 +125,7 @@ impl<D> Default for RestoreHistory<D> {
 }
 
 impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
-    /// Read the log. A damaged file counts as empty: what differs from the owner's last state is then a conflict, and
-    /// kept.
+    /// Read the log. A damaged one counts as empty: what differs from the owner's last state is kept as a conflict.
     pub fn load(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { .. }) => Ok(RestoreHistory::default()),
@@ -177,8 +176,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
         Ok(bytes)
     }
 
-    /// Write the log, with a restore in progress: atomically, and durable after a power failure. The caller holds the
-    /// owner's lock.
+    /// Write the log, with a restore in progress, atomically and durably. The caller holds the owner's lock.
     pub fn save(&self, dir: &Path, under_way: Option<&Restore<D>>) -> Result<(), HistoryError> {
         let path = dir.join(FILE);
         let mut all = self.clone();
@@ -211,8 +209,7 @@ impl<D> RestoreHistory<D> {
         self.restores.iter().find(|restore| restore.id == id)
     }
 
-    /// Whether a restore was undone as a whole, and not by an undo that was itself undone. After a partial undo the
-    /// rest can still be undone.
+    /// Whether a restore was undone as a whole, by an undo that stands. After a partial one the rest can be undone.
     pub fn is_undone(&self, id: &str) -> bool {
         let Some(at) = self.restores.iter().position(|restore| restore.id == id) else { return false };
         // Only later restores can undo it, whatever the file says: so the recursion ends.
@@ -222,8 +219,7 @@ impl<D> RestoreHistory<D> {
         })
     }
 
-    /// Last restore that brought all of these paths (everything if empty) back to the first snapshot, and was not
-    /// undone.
+    /// Last restore, not undone, that brought all of these paths (everything if empty) back to the first snapshot.
     pub fn brought_back(&self, paths: &[PathBuf]) -> Option<&Restore<D>> {
         let first = SnapshotId::Number(0);
         let restores = self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());

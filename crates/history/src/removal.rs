@@ -19,8 +19,7 @@ pub fn is_aside(name: &[u8]) -> bool {
     name.starts_with(ASIDE.as_bytes())
 }
 
-/// Rename an owner's folder: from here on there is no such owner, and the caller has to remove the returned path. None
-/// if another process took it.
+/// Rename an owner's folder: it is gone, and the caller removes the returned path. None if another process took it.
 pub fn set_aside(dir: &Path, owners: &Path, name: &str) -> Result<Option<PathBuf>, HistoryError> {
     let renamed = owners.join(format!("{ASIDE}{name}"));
     let done = existing(std::fs::rename(dir, &renamed)).map_err(HistoryError::io(dir))?;

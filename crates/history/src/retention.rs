@@ -28,8 +28,7 @@ pub enum Keep {
     Spread,
 }
 
-/// Indexes of the entries to remove from a history sorted from the oldest to the newest: by its own order, not by the
-/// recorded times.
+/// Indexes of the entries to remove from a history in its own order, oldest first, not by the recorded times.
 pub fn excess(entries: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<usize> {
     let mut kept: Vec<(usize, RetentionCandidate<'_>)> = Vec::new();
     let mut gone = Vec::new();

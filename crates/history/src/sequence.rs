@@ -1,6 +1,5 @@
 //! Order of sessions and restores of one state folder, of all owners: a counter in a file, independent of wrong clocks
-//! and of several restores in one second. If the file lost its number in a power failure, the highest one stored with a
-//! session or a restore counts.
+//! and of several restores in one second. If a power failure took it, the highest stored number counts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -219,8 +219,7 @@ impl NewCache {
         Cache::decode(bytes)
     }
 
-    /// Emit the file's bytes in pieces, with zeros for the checksum; the first piece has everything up to the
-    /// directories.
+    /// Emit the file's bytes in pieces, zeros for the checksum; the first one has all up to the directories.
     fn pieces(&self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut out = Writer::new();
         out.raw(MAGIC);

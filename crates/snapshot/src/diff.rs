@@ -144,9 +144,8 @@ impl Aspects {
         }
     }
 
-    /// Aspects that a restore by this process would change to turn `now` into `wanted`. An owner that the process may
-    /// not set is not among them, nor are setuid and setgid bits then: the restore reports that for the file, and it
-    /// does not count as a later change.
+    /// Aspects that a restore by this process would change to turn `now` into `wanted`. Not an owner that it may not
+    /// set, nor then setuid and setgid bits: the restore reports that, and it does not count as a later change.
     pub(crate) fn to_reach(now: &Entry, wanted: &Entry) -> Aspects {
         let aspects = Aspects::between(now, wanted);
         if !aspects.owner || may_give(wanted.meta.uid, wanted.meta.gid) {

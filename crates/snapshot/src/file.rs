@@ -99,8 +99,7 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 
 pub(crate) const TEMP_MARK: &str = ".tmp-";
 
-/// Remove the temporary files in `dir` whose names begin with `prefix`. The caller must be the only writer of such
-/// files.
+/// Remove the temporary files in `dir` whose names begin with `prefix`, which only the caller writes.
 pub(crate) fn sweep_temps(dir: &Path, prefix: &str) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;

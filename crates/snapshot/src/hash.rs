@@ -82,8 +82,7 @@ digest! {
     TreeId
 }
 digest! {
-    /// Value of [`crate::Manifest::merkle_root`]: it commits to names, kinds, permission bits, contents and link
-    /// targets.
+    /// Value of [`crate::Manifest::merkle_root`]: commits to names, kinds, permission bits, contents and link targets.
     MerkleRoot
 }
 digest! {
@@ -193,8 +192,7 @@ pub(crate) enum KnownChunk {
     Hash([u8; 32]),
 }
 
-/// Chunk hashes of a file over [`CHUNKED_ABOVE`]. The address is a hash of these very bytes, so they can be checked
-/// against it.
+/// Chunk hashes of a file over [`CHUNKED_ABOVE`]. The address is a hash of these bytes, so it proves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trail(Vec<u8>);
 

@@ -341,8 +341,7 @@ fn is_database(file: &OwnedFd, size: u64, buffer: &[u8]) -> bool {
     rustix::io::pread(file, &mut head, 0).is_ok_and(|read| head[..read] == SQLITE[..])
 }
 
-/// Whether a file has holes. Fewer blocks than bytes may also mean that they are not written yet, so the kernel is
-/// asked.
+/// Whether a file has holes. Fewer blocks may also mean that they are not written yet: the kernel knows.
 fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
     const WORTH_IT: u64 = 32 << 10;
     stat.size >= WORTH_IT

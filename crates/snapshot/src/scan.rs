@@ -1,8 +1,7 @@
 //! The scan: every directory of a root, every entry's stat, and the content of what changed since the last time.
 //!
 //! Parallel over directories. An unchanged file costs one `statx` and is not opened; its bytes in the last scan's
-//! record are copied. An entry that cannot be captured is excluded by name with the reason; only errors of the store
-//! end a scan.
+//! record are copied. An entry that cannot be captured is excluded by name; only errors of the store end a scan.
 
 mod database;
 mod directory;
@@ -53,8 +52,7 @@ pub(crate) struct Scan<'a> {
     /// Makes entries that are closed to their own owner readable; directories stay so for the time of the scan.
     pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
-    /// Read only files below one of these paths, relative to the root; `None` for all. Cached content is used in any
-    /// case.
+    /// Read only files below one of these paths, relative to the root; `None` for all. Cached content is used anyway.
     pub(crate) only: Option<&'a [Vec<u8>]>,
 }
 
@@ -233,8 +231,7 @@ struct DirTask {
     id: DirId,
     /// Parent and name; `None` for the root.
     place: Option<(Arc<Dir>, Box<[u8]>)>,
-    /// Path of the parent, if it was needed: built anew in each directory of a deep tree, paths would cost more than
-    /// the scan.
+    /// Path of the parent, if it was needed: in each directory of a deep tree it would cost more than the scan.
     above: Option<Arc<Vec<u8>>>,
     inode: u64,
     old: Option<DirId>,

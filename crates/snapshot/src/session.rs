@@ -254,8 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// Remove what killed processes left: temporary files, manifests that were not recorded. A damaged record is
-    /// replaced first.
+    /// Remove what killed processes left: temporary files, unrecorded manifests. A damaged record is replaced first.
     pub(crate) fn tidy(&self, held: &SessionHold) -> Result<(), SessionError> {
         let io = || SessionError::io(&self.dir);
         let record = match self.find_record()? {

@@ -109,8 +109,7 @@ pub trait Objects: Sync {
     /// Store the first `size` bytes of a file that a restore displaced and no snapshot holds. Returns their address.
     fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError>;
 
-    /// Whether a content of the safety snapshot is stored, and not only in the tree: on a full disk it may only be
-    /// stored by [`Objects::take_file`].
+    /// Whether a content is stored, and not only in the tree: on a full disk [`Objects::take_file`] may have to.
     fn holds(&self, _hash: ContentHash) -> bool {
         true
     }

@@ -36,8 +36,7 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
-/// Opens a file for reading without waiting for it (a pipe would wait for a writer). `None` if it is not a regular
-/// file.
+/// Opens a regular file for reading without waiting for it, as a pipe would for a writer. `None` if it is none.
 pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -219,8 +218,7 @@ fn make_dir_accessible(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))
 }
 
-/// Removes a tree with hostile content: links are removed, not followed, and directories whose mode keeps their owner
-/// out are opened up first.
+/// Removes a tree with hostile content: links are not followed, and directories closed to their owner are opened up.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

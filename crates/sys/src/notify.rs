@@ -174,8 +174,7 @@ impl Listener {
         self.add(id, fd, close_on_exec, 0)
     }
 
-    /// Makes the call return a new descriptor for `fd`. If that fails (the process has too many), the caller has to
-    /// answer.
+    /// Makes the call return a new descriptor for `fd`. If that fails (it has too many), the caller has to answer.
     pub fn respond_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<(), Errno> {
         self.add(id, fd, close_on_exec, ADD_FD_SEND).map(drop)
     }

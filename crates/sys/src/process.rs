@@ -131,8 +131,7 @@ pub fn kernel_at_least(major: u32, minor: u32) -> Option<bool> {
     Some((parts.next()??, parts.next()??) >= (major, minor))
 }
 
-/// Number of threads of this process, from the directory's link count, which is readable even in a sandbox without
-/// `/proc`.
+/// Number of threads of this process, from the directory's link count: readable in a sandbox without `/proc`.
 pub fn thread_count() -> io::Result<usize> {
     use std::os::unix::fs::MetadataExt;
     let links = std::fs::metadata("/proc/self/task")?.nlink();
@@ -166,8 +165,7 @@ pub fn continue_job() {
     unsafe { libc::kill(0, libc::SIGCONT) };
 }
 
-/// Makes a write beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process. The launcher
-/// gives a command the default back.
+/// Makes a write beyond `ulimit -f` fail with EFBIG instead of ending this process; a command gets the default back.
 pub fn ignore_file_size_signal() {
     // SAFETY: only numbers.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -325,8 +323,7 @@ pub fn current_mask() -> libc::sigset_t {
 /// Gives the calling thread a third of the processor share that others have. On Linux a thread has a priority of its
 /// own, and so do those that it starts. If that fails, it stays as it was.
 ///
-/// Not the lowest priority: other threads wait for the end of such a thread, and on a busy machine that took most of a
-/// minute.
+/// Not the lowest priority: others wait for such a thread's end, and on a busy machine that took most of a minute.
 pub fn low_priority() {
     // SAFETY: 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
@@ -401,8 +398,7 @@ pub fn can_execute(path: &Path) -> bool {
     access(path, libc::X_OK)
 }
 
-/// Whether the user may read or write `path` as far as modes and owners go. A name that does not exist yet is judged by
-/// its directory.
+/// Whether the user may read or write `path` by modes and owners; a name that does not exist, by its directory.
 pub fn can_access(path: &Path, read: bool, write: bool) -> bool {
     let wanted = if read { libc::R_OK } else { 0 } | if write { libc::W_OK } else { 0 };
     if path.symlink_metadata().is_ok() {

@@ -31,8 +31,7 @@ pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), uid: found.uid })
 }
 
-/// Handle on that process, which stays its own even when the pid is reused. `None`: the kernel is older than 6.5, or
-/// the process is gone already.
+/// Handle on that process, valid even when the pid is reused. `None`: the kernel is older than 6.5, or it is gone.
 pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut found: RawFd = -1;
     let mut size = size_of::<RawFd>() as libc::socklen_t;

@@ -52,8 +52,7 @@ unsafe extern "C" {
     fn tzset();
 }
 
-/// Seconds that the user's clock is ahead of UTC at this moment: the zone of `TZ`, or of the machine without it. UTC if
-/// libc cannot convert the time.
+/// Seconds that the user's clock is ahead of UTC then, by `TZ` or the machine's zone. UTC if libc cannot tell.
 pub fn utc_offset(seconds: u64) -> i64 {
     let Ok(moment) = libc::time_t::try_from(seconds) else { return 0 };
     // SAFETY: both read `TZ`, as getenv does, and std's functions that change the environment are unsafe: their callers

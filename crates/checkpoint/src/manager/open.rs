@@ -132,8 +132,7 @@ impl CheckpointManager {
         };
         let exclusion = self.exclusion();
         let limits = Limits { max_entries, max_bytes: 0 };
-        // A project with snapshots has the roots of its record, whatever is at its path now. An unreadable one starts
-        // anew.
+        // A project with snapshots has the roots of its record; one that cannot be read starts anew.
         let roots = (!folder.has_record()).then(|| folder.project.workdir.clone());
         let mut manager = SnapshotManager::with_options(&folder.dir, roots, exclusion, limits, options)?;
         // The path was checked before and may lead elsewhere by now.

@@ -71,8 +71,7 @@ pub(crate) struct Pair<'a> {
 }
 
 pub(crate) trait Visit {
-    /// Called for a name whose sides differ. Return true to descend into directories; [`Visit::leave`] always follows
-    /// then.
+    /// Called for a name whose sides differ. True: descend into directories, and [`Visit::leave`] follows.
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError>;
 
     fn leave(&mut self) -> Result<(), ObjectError>;

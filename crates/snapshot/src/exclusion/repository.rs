@@ -1,8 +1,7 @@
 //! A repository as the rules need it: its top directory, its case sensitivity, and its tracked paths.
 //!
-//! The index is read once, when a rule first matches an entry. Until then the repository's folder is kept open; to keep
-//! a tree full of repositories from using up all descriptors, only a few are, and for the others the index is read at
-//! once.
+//! The index is read once, when a rule first matches an entry; until then the repository's folder is kept open. Of a
+//! tree full of repositories only a few are, to save descriptors; the index of the others is read at once.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,6 @@
 //! State shared by all directories of one scan: the caller's rules, and the source of ignore files.
 //!
-//! Live rules record everything that they read and decide, because that is frozen afterwards; frozen rules use only
-//! that record.
+//! Live rules record everything that they read and decide, to be frozen afterwards; frozen rules use only that record.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -142,15 +141,13 @@ impl SharedRules {
         }
     }
 
-    /// Description of the artifact that the directory at `path` is. Decisions that depend on its surroundings are
-    /// recorded.
+    /// Description of the artifact at `path`. Decisions that depend on its surroundings are recorded.
     pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Evidence) -> Option<String> {
         if !self.artifacts {
             return None;
         }
         match &self.source {
-            // A cache tag added to a directory later hides nothing: without an artifact's name the directory is
-            // captured.
+            // A cache tag added to a directory later hides nothing: only an artifact's name does.
             RuleSource::Frozen(frozen) => match frozen.artifacts.get(path) {
                 Some(decided) => decided.clone(),
                 None => artifacts::directory(name, around).map(str::to_owned),

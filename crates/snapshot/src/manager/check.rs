@@ -101,8 +101,7 @@ impl SnapshotManager {
         checks.verify_store(&self.store, &*self.observer)
     }
 
-    /// Check one of several sessions: its record, its manifests and the trees they name. The objects themselves are not
-    /// read.
+    /// Check one of several sessions: its record, its manifests, and the trees they name; the objects are not read.
     pub fn verify_session_with(&self, checks: &mut Checks) -> Vec<SnapshotProblem> {
         let good = &mut checks.of(&self.store).good;
         let mut problems = Vec::new();
@@ -199,8 +198,7 @@ impl SnapshotManager {
         }
     }
 
-    /// Check that every node and content of a snapshot is in the store, and every node has the digest that its parent
-    /// names.
+    /// Check that a snapshot's nodes and contents are stored, and that each node has the digest its parent names.
     fn verify_trees(
         &self,
         sheet: &ManifestBody,

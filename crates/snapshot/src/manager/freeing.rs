@@ -40,9 +40,8 @@ pub struct Freed {
     pub each: Vec<u64>,
 }
 
-/// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots,
-/// whatever the number of candidates: what stays is marked first, then the candidates from the last to the first, and
-/// each frees what it newly marks.
+/// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots: what
+/// stays is marked first, then the candidates from the last to the first, and each frees what it newly marks.
 pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
     let (mut marked, _) = live(store, &stays)?;

@@ -67,9 +67,8 @@ pub struct Adopted {
 }
 
 impl SnapshotManager {
-    /// Make the next snapshot from a state of the first root at `time` that `from` kept. The tree is not read.
-    /// `budget`: maximum number of bytes that the store may grow; if the contents do not fit, the import fails and
-    /// changes nothing.
+    /// Make the next snapshot from a state of the first root at `time` that `from` kept. The tree is not read. If the
+    /// contents need more than `budget` bytes, the import fails and changes nothing.
     pub fn adopt(
         &mut self,
         state: &[ImportedPath],

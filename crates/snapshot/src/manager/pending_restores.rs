@@ -4,8 +4,7 @@
 //! restore, and completes an interrupted one, whichever session started it.
 //!
 //! A note without a journal is void: its restore was interrupted before it touched anything, or right after its end. A
-//! restore that cannot be completed blocks no other session: it is reported, and temporary files of restores are never
-//! captured anyway.
+//! restore that cannot be completed is reported and blocks no other session; temporary files are never captured.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -140,8 +139,7 @@ impl SnapshotManager {
         other.recover()?.ok_or_else(none)
     }
 
-    /// Complete all interrupted restores on these roots, as every operation does first. Returns those of other
-    /// sessions.
+    /// Complete all interrupted restores on these roots, as every operation does first; returns others' ones.
     pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
         let _held = self.enter()?;
         Ok(self.take_completed())

@@ -172,8 +172,7 @@ impl Home {
         placed && self.is_candidate(dir)
     }
 
-    /// Whether a folder belongs to the store's owner and is on its filesystem: another filesystem may be unmounted when
-    /// the home is listed.
+    /// Whether a folder is the store owner's and on the store's filesystem: another may be unmounted at a listing.
     fn is_candidate(&self, dir: &Path) -> bool {
         let own =
             |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == self.owner && meta.dev() == self.device;
@@ -261,8 +260,7 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
     note(store, session, None, Sync::Yes)
 }
 
-/// Write the note of a session outside the home, including a snapshot that is about to be recorded. The caller must
-/// hold the session.
+/// Write the note of a session outside the home, with a snapshot about to be recorded. The caller holds the session.
 pub(super) fn note(
     store: &Store,
     session: &Session,
@@ -347,8 +345,7 @@ fn is_set_aside(name: &OsStr) -> bool {
 }
 
 impl ForeignSession {
-    /// Whether the session was removed and is not only unreachable: store and filesystem of the folder are where they
-    /// were.
+    /// Whether the session was removed, not only unreachable: store and filesystem of the folder are where they were.
     fn is_gone(&self, home: &Home, id: Option<&str>) -> bool {
         id == Some(self.store.as_str()) && self.store_dir == home.store && self.place == place(&self.dir)
     }

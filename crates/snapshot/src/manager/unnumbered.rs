@@ -11,8 +11,7 @@ use crate::manifest::SnapshotId;
 use crate::objects::StoreObjects;
 
 impl SnapshotManager {
-    /// Capture the current state under the frozen rules of a snapshot: whatever ignore files say now, the same paths
-    /// are excluded.
+    /// Capture the current state under the frozen rules of a snapshot, whatever ignore files say now.
     pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now, SnapshotError> {
         let held = self.enter()?;
         let record = self.recorded()?;

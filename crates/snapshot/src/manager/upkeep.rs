@@ -158,8 +158,7 @@ struct SessionWalk<'a> {
     damaged: &'a mut Vec<String>,
 }
 
-/// Visit every directory that is not in `seen` yet, and every content below. Ends at the first directory that cannot be
-/// loaded.
+/// Visit every directory not in `seen` yet, and every content below; ends at one that cannot be loaded.
 pub(super) fn each_object(
     state: &SnapshotState,
     objects: &dyn Objects,

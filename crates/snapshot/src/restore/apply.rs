@@ -32,8 +32,7 @@ use crate::state::{Objects, Observer};
 /// Number of steps of one directory done by one task.
 const STEPS_PER_TASK: usize = 2048;
 
-/// Apply a plan. The journal must have been begun; the caller finishes it when the outcome is recorded. After a
-/// cancellation the journal stays.
+/// Apply a plan. The caller began the journal, and finishes it with the outcome unless that is cancelled.
 pub fn apply(
     plan: &RestorePlan,
     objects: &dyn Objects,

@@ -59,8 +59,7 @@ struct Seen {
 }
 
 impl Stored {
-    /// Move the file into the store if its content is only here; then the name `name` is gone. False: it can be
-    /// removed.
+    /// Move the file into the store if its content is only here; then `name` is gone. False: it can be removed.
     pub(super) fn take(
         &self,
         dir: BorrowedFd<'_>,

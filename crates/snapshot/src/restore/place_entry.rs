@@ -114,8 +114,7 @@ impl<'a> TargetDir<'a> {
         Ok(true)
     }
 
-    /// Make `entry`, which is not a directory, under the name `temp`. Attributes that cannot be set are added to
-    /// `problems`.
+    /// Make `entry`, not a directory, under the name `temp`. Attributes that cannot be set go to `problems`.
     pub(super) fn make(
         &mut self,
         temp: &[u8],
@@ -153,8 +152,7 @@ impl<'a> TargetDir<'a> {
         self.fill(&fd, entry, asked, problems)
     }
 
-    /// Permissions to create a file with: the final ones, unless the file gets another owner, attributes or special
-    /// bits.
+    /// Permissions to create a file with: the final ones, unless its owner, attributes or special bits differ.
     fn mode_for(&self, entry: &Entry) -> u16 {
         let meta = &entry.meta;
         let expected = self.birth.is_some_and(|birth| {

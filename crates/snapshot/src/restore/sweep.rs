@@ -34,8 +34,7 @@ pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept 
         Ok(dir) => sweep_dir(dir, &prefix, objects, &|| plan.path_of(index, None), &mut swept),
         // Not created yet, removed already, or replaced by now.
         Err(error) if is_absent(&error) => {}
-        // A directory is made accessible for the work in it and closed last: a closed one was not entered yet, or is
-        // done.
+        // A directory is accessible while it is worked in: a closed one was not entered yet, or is done.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
         Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
     });

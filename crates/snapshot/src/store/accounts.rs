@@ -6,8 +6,7 @@
 //! next one drops its reservation and counts what is on disk. The books are a cache: where they are missing, damaged or
 //! in doubt, the disk is counted again, and no writer is refused before that.
 //!
-//! A part of the limit ([`spare`]) is kept from contents, for the nodes and records that name them and for rewriting a
-//! pack.
+//! A part of the limit ([`spare`]) is kept from contents, for their nodes and records and for rewriting a pack.
 
 mod account;
 mod books;

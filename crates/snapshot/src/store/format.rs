@@ -6,8 +6,7 @@ use super::error::{StoreError, there};
 use super::files::{Folder, failed, pwrite_all, read_all, unique};
 
 pub(super) const FORMAT: &str = "FORMAT";
-/// Format line with the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty
-/// ones.
+/// Format line with the version; a checksum follows. Version 1 would take packs of chunks for empty ones.
 pub(super) const VERSION: &str = "nono store 2";
 pub(super) const WITHOUT_CHUNKS: &str = "nono store 1";
 
@@ -65,8 +64,7 @@ pub(super) fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), St
         .map_err(failed("write", &root.path_of(&name)))
         .and_then(|()| root.rename(&name, root, file));
     match written {
-        // Another process removed it as debris while the store was made: either that process put the file in place, or
-        // we retry.
+        // Another process removed it as debris: it put the file in place itself, or we retry.
         Err(error) if error.is_not_found() => match root.stat(file)? {
             Some(_) => Ok(()),
             None => put_file(root, file, bytes),

@@ -1,8 +1,7 @@
 //! Garbage collection: removes unreferenced objects, and what dead processes left behind.
 //!
-//! The exclusive lock keeps all writers out from before the live set is computed until the end, so an object that a
-//! writer found cannot vanish. Readers continue: what they need is live. Callers name files; the chunks that these need
-//! are found here.
+//! The exclusive lock keeps writers out from before the live set is computed until the end, so an object that one found
+//! cannot vanish. Readers continue: what they need is live. The chunks of live files are found here.
 
 use std::sync::Arc;
 

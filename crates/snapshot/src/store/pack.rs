@@ -188,8 +188,7 @@ impl OpenPack {
             .ok_or_else(|| self.damaged(Some(entry.key), Damage::Content))
     }
 
-    /// Visit the heads of all records with their offsets; returns the offset where that ended. It is the end of the
-    /// pack if all is well.
+    /// Visit all records' heads with their offsets; returns the offset where that ended: the pack's end if all is well.
     pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64, StoreError> {
         let mut offset = from;
         while offset < self.len {

@@ -1,8 +1,7 @@
 //! Copies objects from old packs into a new one, for settling and collecting.
 //!
 //! Every object is checked against its address on the way. A pack may be removed only if each of its wanted objects is
-//! in the new pack, or was read, undamaged, from a pack that stays. The new pack is durable before an old one is
-//! removed.
+//! in the new pack, which is durable by then, or was read, undamaged, from a pack that stays.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,4 @@
-//! Staging of large files: cloned, or cut into chunks, in the writer's temporary folder, and kept only if the caller
-//! commits.
+//! Staging of large files, cloned or cut into chunks in the writer's temporary folder; kept only if the caller commits.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};

@@ -11,8 +11,7 @@ use super::pack::pack_name;
 use super::view::orphans;
 
 impl Store {
-    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller holds the exclusive
-    /// lock.
+    /// Remove what dead writers left, or with `maintaining` dead settling. The caller holds the exclusive lock.
     pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
         let mut removed = 0;
         for name in self.tmp.names()? {

@@ -83,8 +83,7 @@ pub struct Shares {
     pub live: u64,
 }
 
-/// Bytes that an open file takes for itself. Data shared with another file takes none, until that file is removed or
-/// changed.
+/// Bytes that an open file takes for itself, without data shared with a file that still has it.
 pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
     let all = allocated(&file_stat(file, path)?);
     let extents = nono_sys::extents::extents(file, false).map_err(failed("read", path))?;

@@ -43,15 +43,13 @@ const LOOK: u32 = 4096;
 pub struct WriteOptions {
     /// Compress while writing: slower, for a tight budget.
     pub compress: bool,
-    /// Maximum number of bytes added on disk, including temporary ones. Data shared with the user's files takes no
-    /// space, and does not count.
+    /// Maximum number of bytes added on disk, temporary ones included, without data shared with the user's files.
     pub budget: Option<u64>,
     /// Part of the budget kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
     /// Part of the budget kept from large files.
     pub spare_large: u64,
-    /// Device on which large files that do not fit are only hashed: they can be moved into the store later
-    /// (`Store::take_in`).
+    /// Device of large files that, if they do not fit, are only hashed, and moved in later (`Store::take_in`).
     pub defer_on: Option<(u32, u32)>,
 }
 
@@ -229,8 +227,7 @@ impl<'s> StoreWriter<'s> {
         locked(self.shard(&key)).insert(key);
     }
 
-    /// Claim an object, unless another appender did. Atomic with the budget: a caller that learns that an object is
-    /// stored must be able to rely on it.
+    /// Claim an object, unless another appender did; atomic with the budget, since others then rely on it.
     fn take_on(&self, key: ObjectKey, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {

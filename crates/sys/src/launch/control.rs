@@ -97,8 +97,7 @@ impl Control {
         self.send(PAUSE_ALL)
     }
 
-    /// Asks for a count of shared memory that belongs to no process; returns whether init was asked. It answers with
-    /// [`Notice::Counted`].
+    /// Asks for a count of memory that belongs to no process, see [`Notice::Counted`]; returns whether init was asked.
     pub fn measure(&self) -> io::Result<bool> {
         match self.send_now(MEASURE) {
             Err(error)

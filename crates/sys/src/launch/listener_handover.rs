@@ -41,8 +41,7 @@ pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Init's side; returns the socket for requests of socket pairs. A command that failed before hands nothing over; it
-/// reports that itself.
+/// Init's side; returns the socket for requests of socket pairs. A command that failed before reports that itself.
 pub(super) fn take(ends: SocketEnds, command: i32, control: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: closing our copy of the command's end, so that its failure shows as an end of file.
     unsafe { libc::close(ends.command) };

@@ -44,8 +44,7 @@ pub enum SetupOp {
     ReadOnly { path: CString },
     /// Puts the copy kept in `slot` at `target`.
     PlaceTree { slot: usize, target: CString },
-    /// Mounts `source` over `target`, read-only. With `if_there`, a target that cannot be reached is skipped: the child
-    /// cannot reach it either.
+    /// Mounts `source` over `target`, read-only. With `if_there`, a target that even the child cannot reach is skipped.
     Mask { source: CString, target: CString, if_there: bool },
     /// Mounts `path` over itself, so that no process in this mount namespace can rename or remove it.
     Pin { path: CString },
@@ -366,8 +365,7 @@ fn own_pair(fds: [RawFd; 2]) -> (OwnedFd, OwnedFd) {
     unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
 }
 
-/// Moves both descriptors above 2. In a host without standard streams new descriptors take those numbers, which the
-/// command's own will need.
+/// Moves both descriptors above 2: without standard streams they would have the numbers that the command's need.
 fn above_standard(pair: (OwnedFd, OwnedFd)) -> Result<(OwnedFd, OwnedFd), Errno> {
     let above = |fd: OwnedFd| -> Result<OwnedFd, Errno> {
         if fd.as_raw_fd() > 2 {

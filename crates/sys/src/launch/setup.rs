@@ -151,8 +151,7 @@ pub(super) fn copy(source: &CStr, target: &CStr) -> Result<(), Errno> {
     cover(clone_tree(source)?, WRITABLE, || open_exact(target))
 }
 
-/// Mounts a read-only copy of the object at `path` over it, also of a link: it can be used, and neither changed nor
-/// replaced.
+/// Mounts a read-only copy of the object at `path` over it, also of a link, so that it is neither changed nor replaced.
 pub(super) fn hold(path: &CStr) -> Result<(), Errno> {
     let tree = clone_at(open_exact_or_link(path)?)?;
     cover(tree, READ_ONLY, || open_exact_or_link(path))
@@ -203,8 +202,7 @@ fn loopback_up() -> Result<(), Errno> {
 /// Number of connections that may wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// TCP socket that listens on this network's 127.0.0.1. Without `SO_REUSEPORT`, so that no other process can have the
-/// port as long as it is open.
+/// TCP socket that listens on this network's 127.0.0.1; without `SO_REUSEPORT` no other process can have its port.
 pub(super) fn listen_on_loopback(port: u16) -> Result<RawFd, Errno> {
     let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: the address is plain data, zeroed and filled, and valid across the calls.

@@ -17,8 +17,7 @@ impl Pairs {
         Pairs(fd)
     }
 
-    /// Makes a pair of connected sockets that keep message boundaries (`SOCK_SEQPACKET`) and can send only to each
-    /// other. One caller at a time.
+    /// Makes a pair of connected sockets that keep message boundaries and reach only each other. One caller at a time.
     pub fn make(&self, nonblocking: bool) -> Result<(OwnedFd, OwnedFd), Errno> {
         let order = u8::from(nonblocking);
         // SAFETY: one byte, valid across the call.

@@ -75,8 +75,7 @@ fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<Sock
     unsafe { libc::_exit(i32::from(NOT_RUN)) }
 }
 
-/// Sets the death signal, then a process group of its own, which gets the pty, or the caller's terminal where it
-/// should.
+/// Sets the death signal, then a process group of its own, with the pty, or the caller's terminal where it should.
 fn prepare(plan: &mut LaunchPlan, slave: RawFd) -> Result<(), Failure> {
     // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
     unsafe {
@@ -116,8 +115,7 @@ fn block_signals() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Opens descriptors 0 to 2 in a host without standard streams: what is opened later would take their numbers. Closed
-/// again at exec.
+/// Opens descriptors 0 to 2 in a host without standard streams, so that nothing else takes their numbers until exec.
 fn fill_standard() -> Result<(), Errno> {
     loop {
         // SAFETY: the path is NUL-terminated; the descriptor closed is the one just made.
@@ -139,8 +137,7 @@ fn wait_for_go(control: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Makes a listener in this network and passes it out, without keeping a copy. The command is not started before the
-/// parent serves it.
+/// Makes a listener in this network, passes it out, and waits until the parent serves it. No copy is kept.
 fn serve(port: u16, control: RawFd) -> Result<(), Errno> {
     listener_handover::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
     wait_for_go(control)

@@ -98,8 +98,7 @@ impl ApplyWork<'_> {
     }
 }
 
-/// Create a directory that only this user can access until it is finished. One that another process created meanwhile
-/// is used.
+/// Create a directory that only this user can access until it is finished, or use one created meanwhile.
 pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
     disk::step().map_err(RestoreError::io("create the directory"))?;
     let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
