@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use nono_history::quota::disk_bytes;
+use nono_sys::time::stamp;
 use nono_sys::{fs, time};
 use serde::Deserialize;
 
@@ -34,13 +35,6 @@ impl Legacy {
 
 pub(crate) fn is_name(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
-}
-
-/// `20260506-050616` of `2026-05-06T05:06:16Z`.
-fn stamp(moment: &str) -> String {
-    let digits: String = moment.chars().filter(char::is_ascii_digit).collect();
-    let (date, clock) = digits.split_at(digits.len().min(8));
-    format!("{date}-{clock}")
 }
 
 /// Inverse of `stamp`, in seconds since 1970.

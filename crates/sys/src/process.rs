@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::raw::{check_int, io_error};
+use crate::other_process::status_line;
+use crate::raw::{check_int, done, io_error};
 
 pub fn uid() -> u32 {
     // SAFETY: cannot fail, passes no memory.
@@ -41,8 +42,7 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
     // SAFETY: prctl takes numbers only here.
     unsafe {
         let before = check_int(libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0)).map_err(io_error)?;
-        check_int(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0))
-            .map_err(io_error)?;
+        done(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0))?;
         Ok(before == 1)
     }
 }
@@ -51,8 +51,7 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
 pub fn forbid_core_dumps() -> io::Result<()> {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit lives across the call.
-    check_int(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) })
 }
 
 /// Closes every descriptor from `first` on. For a process that has just begun, where nothing owns any of them yet.
@@ -94,18 +93,15 @@ fn argument_area() -> io::Result<(usize, usize)> {
 
 pub fn no_new_privs() -> io::Result<()> {
     // SAFETY: prctl takes numbers only here.
-    check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
 }
 
 /// Whether the kernel would let this process administer its mount namespace without a user namespace.
 pub fn has_sys_admin() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
-    std::fs::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|status| status.lines().find_map(|l| l.strip_prefix("CapEff:\t").map(str::to_owned)))
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
+    let effective = status_line("self", "CapEff:");
+    let effective = effective.and_then(|digits| u64::from_str_radix(&digits, 16).ok());
+    effective.is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
 }
 
 /// Kernel release, as `uname -r` prints it.
@@ -121,7 +117,7 @@ pub fn kernel_release() -> String {
 /// Gives the calling thread a umask (and a working directory and root) of its own.
 pub fn own_umask() -> io::Result<()> {
     // SAFETY: no memory is passed; what std knows of this thread does not change.
-    if unsafe { libc::unshare(libc::CLONE_FS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(unsafe { libc::unshare(libc::CLONE_FS) })
 }
 
 /// Whether the kernel is at least this version; `None` where its release does not begin with one.
@@ -183,8 +179,7 @@ pub fn kill_self(signal: i32) {
 /// Sends `signal` to `pid`.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: only numbers.
-    check_int(unsafe { libc::kill(pid, signal) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::kill(pid, signal) })
 }
 
 /// Signals that a supervisor reads as data instead of being interrupted by them.
@@ -240,8 +235,7 @@ impl Signals {
             libc::sigaddset(&raw mut set, libc::SIGTTOU);
             let fd = OwnedFd::from_raw_fd(fd);
             let mut former: libc::sigset_t = std::mem::zeroed();
-            check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))
-                .map_err(io_error)?;
+            done(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))?;
             Ok(Signals { fd: Some(fd), former })
         }
     }
@@ -258,8 +252,7 @@ impl Signals {
                 libc::sigdelset(&raw mut set, signal);
             }
             let mut former: libc::sigset_t = std::mem::zeroed();
-            check_int(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, &raw mut former))
-                .map_err(io_error)?;
+            done(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, &raw mut former))?;
             Ok(Signals { fd: None, former })
         }
     }
@@ -375,22 +368,7 @@ pub fn is_filtered() -> bool {
 
 /// Current time as `YYYYMMDD-HHMMSS` in UTC.
 pub fn timestamp() -> String {
-    // SAFETY: both structs live across the calls and are filled by them.
-    let time = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&raw const now, &raw mut time);
-        time
-    };
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    )
+    crate::time::stamp(&crate::time::now_iso())
 }
 
 /// Whether this process may execute the file, by its real user.

@@ -33,6 +33,13 @@ pub fn iso(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
 }
 
+/// `20260506-050616` of `2026-05-06T05:06:16Z`.
+pub fn stamp(moment: &str) -> String {
+    let digits: String = moment.chars().filter(char::is_ascii_digit).collect();
+    let (date, clock) = digits.split_at(digits.len().min(8));
+    format!("{date}-{clock}")
+}
+
 /// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`, perhaps with a fraction; `None` if the text is not such a time.
 pub fn seconds(moment: &str) -> Option<u64> {
     let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;

@@ -334,8 +334,7 @@ fn watch(fd: RawFd, mask: &WatchedMask) -> Result<(), Errno> {
     let events =
         libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_MOVED_FROM | libc::IN_DELETE | libc::IN_MOVE_SELF;
     // SAFETY: the path is NUL-terminated.
-    check_int(unsafe { libc::inotify_add_watch(fd, mask.parent.as_ptr(), events) })?;
-    Ok(())
+    check_int(unsafe { libc::inotify_add_watch(fd, mask.parent.as_ptr(), events) }).map(drop)
 }
 
 /// Restores every mask that a process outside removed by replacing the name, also if a directory replaced a file.

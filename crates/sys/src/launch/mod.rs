@@ -262,16 +262,15 @@ impl Launched {
     /// Lets the child make the listener of a plan with a port to serve, and takes it. The command is started by
     /// [`Launched::go`], once the listener is served.
     pub fn serving(&self) -> Result<OwnedFd, LaunchError> {
-        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        self.begin()?;
         match self.control.receive() {
             Ok(Some(Notice::Serving(listener))) => Ok(listener),
             Err(error) => Err(LaunchError::io(Step::Serve, &error)),
             // Init is gone, and reported the reason if it could.
-            Ok(None) => {
-                step::read_report(self.report.as_raw_fd())?;
+            Ok(none) => {
+                none.map_or_else(|| self.begun(), |_| Ok(()))?;
                 Err(LaunchError::new(Step::Serve, libc::EPROTO))
             }
-            Ok(Some(_)) => Err(LaunchError::new(Step::Serve, libc::EPROTO)),
         }
     }
 
@@ -346,11 +345,7 @@ fn unshare(flags: i32) -> Result<(), Errno> {
 }
 
 pub(crate) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let mut fds: [RawFd; 2] = [-1; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: fds has room for two descriptors.
-    crate::raw::check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    above_standard(own_pair(fds))
+    above_standard(own_pair(crate::raw::socket_pair(0)?))
 }
 
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {

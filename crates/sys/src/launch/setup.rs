@@ -90,8 +90,8 @@ fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Resul
     // SAFETY: all strings are NUL-terminated and live across the call.
     check_int(unsafe {
         libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
@@ -119,8 +119,8 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32, (set, clear): Attributes) 
     // SAFETY: path is NUL-terminated and attr lives across the call.
     unsafe {
         sys!(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, &raw const attr, size_of::<MountAttr>())
-    }?;
-    Ok(())
+    }
+    .map(drop)
 }
 
 /// Mounts a detached tree on exactly this path, and closes it.

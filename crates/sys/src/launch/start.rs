@@ -110,9 +110,8 @@ fn block_signals() -> Result<(), Errno> {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
-        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
+        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut())).map(drop)
     }
-    Ok(())
 }
 
 /// Opens descriptors 0 to 2 in a host without standard streams, so that nothing else takes their numbers until exec.
@@ -197,25 +196,15 @@ fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
 fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd, pairs: RawFd) {
     // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
     unsafe {
+        let keep =
+            |fd: RawFd, number: RawFd| if fd >= 0 { libc::dup2(fd, number) } else { libc::close(number) };
         let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
         libc::dup2(control, CONTROL);
-        if tty >= 0 {
-            libc::dup2(tty, TTY);
-        } else {
-            libc::close(TTY);
-        }
-        if watch >= 0 {
-            libc::dup2(watch, WATCH);
-        } else {
-            libc::close(WATCH);
-        }
+        keep(tty, TTY);
+        keep(watch, WATCH);
         // A kept descriptor may have the number of another.
         let pairs = if pairs >= 0 { libc::fcntl(pairs, libc::F_DUPFD_CLOEXEC, PAIRS + 1) } else { -1 };
-        if pairs >= 0 {
-            libc::dup2(pairs, PAIRS);
-        } else {
-            libc::close(PAIRS);
-        }
+        keep(pairs, PAIRS);
         let _ = sys!(libc::SYS_close_range, PAIRS + 1, u32::MAX, 0);
     }
 }
