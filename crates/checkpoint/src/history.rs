@@ -230,8 +230,7 @@ impl History {
         }
     }
 
-    /// Loads the history for the holder of the lock: a damaged one is moved aside and started anew. `History::repair`
-    /// adds what the record knows.
+    /// Loads the history for the holder of the lock, who repairs it: a damaged one is moved aside and started anew.
     pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
         match History::load(folder) {
             Err(CheckpointError::Damaged { path, .. }) => {

@@ -125,6 +125,18 @@ impl CheckpointManager {
         self.host().state_dir.join("store")
     }
 
+    /// Folder of the project of this path, which has to be there; without a path, those of all projects.
+    pub(crate) fn dirs_of(
+        &self,
+        path: Option<&Path>,
+        is_there: impl FnOnce(&Path) -> Result<bool, CheckpointError>,
+    ) -> Result<Vec<PathBuf>, CheckpointError> {
+        let Some(path) = path else { return self.project_dirs() };
+        let root = self.root_of(path)?.dir;
+        let folder = project::folder_of(self.host(), &root);
+        if is_there(&folder)? { Ok(vec![folder]) } else { Err(CheckpointError::NoProject { path: root }) }
+    }
+
     /// Folders of all projects, sorted.
     pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         let all = entries(&project::projects_dir(self.host()))?;

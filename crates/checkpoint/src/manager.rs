@@ -146,7 +146,6 @@ pub struct ProjectOutcome {
     pub done: nono_history::Done,
 }
 
-/// Status of one project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectStatus {
     pub hash: String,
@@ -160,7 +159,6 @@ pub struct ProjectStatus {
     pub unprotected: Option<String>,
 }
 
-/// Status of all projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
     pub enabled: bool,

@@ -35,8 +35,7 @@ pub(crate) enum FreeingGoal {
 }
 
 impl CheckpointManager {
-    /// Removes checkpoints until `needed` more bytes fit, for a checkpoint of `project`. `false` if that is impossible;
-    /// then nothing is removed.
+    /// Removes checkpoints until `needed` more bytes fit for one of `project`, or none: `false` if that is impossible.
     pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool, CheckpointError> {
         let max = self.retention().max_bytes;
         let Some(_one) = self.sweeping(true)? else { return Ok(false) };

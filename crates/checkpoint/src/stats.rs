@@ -14,7 +14,6 @@ const COUNTED: u64 = 4 << 20;
 /// Time after which a coarser result is used, since two files may have nothing in common.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Counts changes.
 pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
     let mut stats = Stats::default();
     for change in changes.iter().filter(|change| !is_git(&change.path)) {

@@ -1,5 +1,4 @@
-//! Failed checkpoints, until one succeeds: `unprotected.json` in a project's folder, or beside all projects for a
-//! folder that has none.
+//! Failed checkpoints, until one succeeds: `unprotected.json` in a project's folder, or beside all projects.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -14,13 +14,13 @@ mod until_stable;
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
-use self::non_directory::{meta, single_entry};
+use self::non_directory::{Top, meta, single_entry};
 pub use self::options::{CaptureOptions, Gaps};
 pub(crate) use self::shortage::Shortage;
 use self::totals::Totals;
@@ -33,7 +33,7 @@ use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
 use crate::ignored_count;
 use crate::mapped::Mapped;
-use crate::node::{Entry, Kind, Name, Reason, Time};
+use crate::node::{Entry, Kind, Reason, Time};
 use crate::paths;
 use crate::pool;
 use crate::read::{self, unreadable};
@@ -72,7 +72,6 @@ pub(crate) struct CaptureRequest<'a> {
     pub(crate) shortage: Option<Shortage<'a>>,
 }
 
-/// Result of a capture.
 pub(crate) struct Captured {
     pub(crate) state: SnapshotState,
     pub(crate) rules: Vec<Option<ContentHash>>,
@@ -160,24 +159,21 @@ type Workers<'s> = Vec<Worker<'s>>;
 
 impl OneRoot<'_> {
     fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
-        let (parent, name, found) = match self.open() {
-            Ok(opened) => opened,
+        match self.open() {
+            Ok(top) if top.found.stat.is_dir() => self.directory(workers, all, &top),
+            Ok(top) => self.single(workers, all, &top),
             Err(error) => {
                 self.missing(&error, all);
-                return Ok(workers);
+                Ok(workers)
             }
-        };
-        if found.stat.is_dir() {
-            return self.directory(workers, all, &parent, &name, &found);
         }
-        self.single(workers, all, &parent, &name, &found)
     }
 
     /// Open the root's parent directory without following links, and stat the root.
-    fn open(&self) -> io::Result<(OwnedFd, Name, FoundStat)> {
+    fn open(&self) -> io::Result<Top> {
         let (parent, name) = place_of(self.path)?;
         let found = stat_at(parent.as_fd(), name.as_bytes())?;
-        Ok((parent, name, found))
+        Ok(Top { parent, name, found })
     }
 
     /// Handle a root that does not exist: deleted if the previous snapshot has it, otherwise not covered.
@@ -217,18 +213,16 @@ impl OneRoot<'_> {
         &self,
         mut workers: Workers<'s>,
         all: &mut Totals,
-        parent: &OwnedFd,
-        name: &Name,
-        found: &FoundStat,
+        top: &Top,
     ) -> Result<Workers<'s>, CaptureError> {
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let unlock = RootFile {
             log: self.request.unlock,
             root: self.path,
-            parent: parent.as_fd(),
-            name: name.as_bytes(),
+            parent: top.parent.as_fd(),
+            name: top.name.as_bytes(),
         };
-        let entry = match single_entry(parent, name, found, &unlock, worker)? {
+        let entry = match single_entry(top, &unlock, worker)? {
             Ok(entry) => entry,
             Err(reason) => {
                 self.fail(reason, all);
@@ -273,9 +267,7 @@ impl OneRoot<'_> {
         &self,
         workers: Workers<'s>,
         all: &mut Totals,
-        parent: &OwnedFd,
-        name: &Name,
-        found: &FoundStat,
+        Top { parent, name, found }: &Top,
     ) -> Result<Workers<'s>, CaptureError> {
         // A failure here shows when the directory is opened.
         let log = self.request.unlock;

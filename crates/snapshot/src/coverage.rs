@@ -1,5 +1,4 @@
-//! What a snapshot holds and does not hold, as numbers and examples. The full answer is in the nodes, which list every
-//! excluded name with its reason.
+//! What a snapshot holds and does not hold: numbers and examples. The nodes list every excluded name with its reason.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,6 @@ use crate::paths;
 /// Maximum number of examples kept per cause.
 const EXAMPLES: usize = 5;
 
-/// Coverage of one snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Number of regular files in the snapshot; `bytes` is their total size.
@@ -188,10 +186,8 @@ impl Coverage {
 
     /// Add the coverage of other roots.
     pub(crate) fn join(&mut self, other: Coverage) {
-        self.files += other.files;
-        self.bytes += other.bytes;
-        self.directories += other.directories;
-        self.others += other.others;
+        let Coverage { files, bytes, directories, others, .. } = other;
+        self.add(&crate::scan::ScanCounts { files, bytes, directories, others, ..Default::default() });
         for mut more in other.left_out {
             match self.left_out.iter_mut().find(|left_out| left_out.cause == more.cause) {
                 None => self.left_out.push(more),

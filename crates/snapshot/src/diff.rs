@@ -1,8 +1,7 @@
 //! Differences between two captured states.
 //!
-//! [`diff`] lists changes for people: content, kind, permissions. [`Aspects`] tells the restore everything that it must
-//! put back. Only subtrees with different addresses are compared. A path excluded from either state is never a change,
-//! because its content is unknown.
+//! [`diff`] lists changes for people: content, kind, permissions. [`Aspects`] tells the restore what it must put back.
+//! Only subtrees with different addresses are compared. A path that either state excludes is never a change.
 
 mod lost;
 mod walk;
@@ -117,8 +116,7 @@ impl Version {
     }
 }
 
-/// Attributes in which two entries differ; of directories only their own. Hard links are not compared here: the restore
-/// looks at whole groups of names.
+/// Attributes in which two entries differ; of directories only their own. The restore compares hard links by groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "five independent questions")]
 pub struct Aspects {

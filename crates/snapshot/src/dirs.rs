@@ -160,8 +160,7 @@ impl Dirs {
     }
 }
 
-/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link. `None`
-/// without components.
+/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link.
 pub(crate) fn open_beneath<'n>(
     top: BorrowedFd<'_>,
     names: impl Iterator<Item = &'n [u8]>,

@@ -127,40 +127,38 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// Lookup result for an absolute path in a snapshot.
-enum At {
-    Entry(Entry),
-    /// No entry, and why.
-    No(Protection),
-}
-
-fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, ObjectError> {
-    let Some(root) = state.root_around(path) else { return Ok(At::No(Protection::Outside)) };
+/// Entry of a snapshot at an absolute path; the inner error says why there is none.
+fn at(
+    state: &SnapshotState,
+    objects: &dyn Objects,
+    path: &Path,
+) -> Result<Result<Entry, Protection>, ObjectError> {
+    let Some(root) = state.root_around(path) else { return Ok(Err(Protection::Outside)) };
     let mut entry = match &root.content {
         RootContent::Failed(reason) => {
             let because_of = root.path.clone();
-            return Ok(At::No(Protection::LeftOut { because_of, reason: reason.clone() }));
+            return Ok(Err(Protection::LeftOut { because_of, reason: reason.clone() }));
         }
-        RootContent::Absent => return Ok(At::No(Protection::NotThere)),
+        RootContent::Absent => return Ok(Err(Protection::NotThere)),
         RootContent::Captured(entry) => entry.clone(),
     };
     let mut here = root.path.clone();
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
     for component in below.components() {
-        let Component::Normal(name) = component else { return Ok(At::No(Protection::NotThere)) };
-        let Some(tree) = entry.tree() else { return Ok(At::No(Protection::NotThere)) };
+        let Component::Normal(name) = component else { return Ok(Err(Protection::NotThere)) };
+        let Some(tree) = entry.tree() else { return Ok(Err(Protection::NotThere)) };
         let node = objects.node(tree)?;
         here.push(name);
         if let Some(omitted) = node.omitted(name.as_encoded_bytes()) {
             let reason = omitted.reason.clone();
-            return Ok(At::No(Protection::LeftOut { because_of: here, reason }));
+            return Ok(Err(Protection::LeftOut { because_of: here, reason }));
         }
         match node.entry(name.as_encoded_bytes()) {
             Some(found) => entry = found.clone(),
-            None => return Ok(At::No(Protection::NotThere)),
+            None => return Ok(Err(Protection::NotThere)),
         }
     }
-    Ok(At::Entry(entry))
+    Ok(Ok(entry))
 }
 
 /// Whether `path` (absolute) is protected, and if not, why.
@@ -169,10 +167,7 @@ pub(crate) fn protection(
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Protection, ObjectError> {
-    Ok(match at(state, objects, path)? {
-        At::Entry(_) => Protection::Captured,
-        At::No(why) => why,
-    })
+    Ok(at(state, objects, path)?.err().unwrap_or(Protection::Captured))
 }
 
 /// Entry of a snapshot at `path` (absolute).
@@ -181,8 +176,5 @@ pub(crate) fn entry(
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Option<Entry>, ObjectError> {
-    Ok(match at(state, objects, path)? {
-        At::Entry(entry) => Some(entry),
-        At::No(_) => None,
-    })
+    Ok(at(state, objects, path)?.ok())
 }

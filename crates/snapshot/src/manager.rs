@@ -80,7 +80,6 @@ impl Limits {
     pub const NONE: Limits = Limits { max_entries: 0, max_bytes: 0 };
 }
 
-/// Options of a manager.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerOptions {
     /// Store shared with other sessions; without it the session folder has its own.

@@ -148,7 +148,6 @@ pub struct AuditIntegrity {
     pub merkle_root: String,
 }
 
-/// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedSnapshot {
     pub snapshot: u32,

@@ -1,5 +1,4 @@
-//! The store as comparison and restore see it: nodes and contents, checked. Recently read nodes are cached, because a
-//! comparison reads some of them twice.
+//! The store as comparison and restore see it: nodes, of which recently read ones are cached, and contents, checked.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;

@@ -48,7 +48,6 @@ pub(crate) enum Moment {
     Growing,
 }
 
-/// Result of reading.
 #[derive(Debug)]
 pub(crate) enum ReadOutcome {
     Content(ReadContent),
@@ -349,8 +348,7 @@ fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
         && rustix::fs::seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < stat.size)
 }
 
-/// Whether a file may be trusted by its stat: its last change is older than the clock tick in which it was read, so
-/// every later change gets a later `ctime`.
+/// Whether a file's stat may be trusted: it was read a clock tick after its last change, so any later one shows.
 pub(crate) fn is_settled(ctime: Time, coarse: Time) -> bool {
     // The slowest kernel clock ticks a hundred times a second.
     const TICK: u32 = 10_000_000;

@@ -68,8 +68,7 @@ pub struct RestoreRequest<'a> {
     pub selection: &'a Selection,
     /// Absolute paths that stay as they are, with their content.
     pub except: &'a [PathBuf],
-    /// States of the session: a path that differs from all of them was changed by others, and is reported and kept
-    /// unless forced. A `.git` is judged as a whole.
+    /// States of the session: a path, or a whole `.git`, unlike all of them is by others, and kept unless forced.
     pub keep_changed_since: &'a [&'a SnapshotState],
     pub force: bool,
     /// First safety snapshot of an interrupted restore that is being completed.

@@ -121,7 +121,6 @@ pub(crate) struct Listing {
     pub(crate) left_out: Option<Reason>,
 }
 
-/// Counts of one scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanCounts {
     /// Number of regular files in the snapshot; `bytes` is their total size.

@@ -152,7 +152,6 @@ impl SnapshotList {
         self.snapshots.iter().find(|recorded| recorded.id == *id)
     }
 
-    /// Roots of the first snapshot.
     pub(crate) fn first_roots(&self) -> Vec<PathBuf> {
         let late = |root: &&PathBuf| self.late.iter().any(|late| late.path == **root);
         self.roots.iter().filter(|root| !late(root)).cloned().collect()

@@ -61,7 +61,6 @@ impl RootContent {
     }
 }
 
-/// Name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectName {
     Tree(TreeId),
@@ -114,8 +113,7 @@ pub trait Objects: Sync {
         true
     }
 
-    /// Move the file `name` in `dir`, which is open as `file` and has no writers left, into the store. False: not
-    /// possible here, and it stays where it was.
+    /// Move the file `name` in `dir`, open as `file`, without writers, into the store. False: it stays where it was.
     fn take_file(
         &self,
         _dir: BorrowedFd<'_>,

@@ -6,8 +6,7 @@
 //! readers and writers of any process. Nothing read is trusted: every object is checked against its address before it
 //! is returned.
 //!
-//! File modes are flags: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as
-//! it is.
+//! File modes are flags: without its owner's `w` a file is known to be durable; a large object with `x` stays as it is.
 
 mod accounts;
 mod chunked;

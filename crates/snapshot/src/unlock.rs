@@ -242,8 +242,7 @@ fn open_up(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
     set(fd, opened.new)
 }
 
-/// Announce that a mode is restored. A full disk does not prevent setting a mode, so the answer is ignored; only a
-/// failure of the change itself counts.
+/// Announce that a mode is restored. The answer is ignored: a full disk does not prevent setting a mode.
 fn announce() {
     let _ = disk::step();
 }

@@ -65,8 +65,7 @@ pub fn program(tid: u32) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{tid}/exe"))
 }
 
-/// File behind one of this process's descriptors, in the kernel's own numbers: not those of `stat`, which layered file
-/// systems and those with several trees make up.
+/// File behind one of this process's descriptors, in the kernel's own numbers: layered file systems' `stat` differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub mount: u64,

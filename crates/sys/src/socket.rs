@@ -5,8 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::raw::{done, io_error, socket_option};
 
-/// Process that connected. The pid is 0 for a process that this pid namespace does not see, which is why rustix's own
-/// type, which cannot hold that number, is not used.
+/// Process that connected. The pid is 0 for one that this pid namespace does not see, which rustix's type cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub pid: u32,

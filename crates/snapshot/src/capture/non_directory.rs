@@ -23,10 +23,15 @@ pub(super) fn meta(found: &FoundStat, xattrs: &[Xattr]) -> Meta {
     }
 }
 
+/// A root in its parent directory.
+pub(super) struct Top {
+    pub(super) parent: OwnedFd,
+    pub(super) name: Name,
+    pub(super) found: FoundStat,
+}
+
 pub(super) fn single_entry(
-    parent: &OwnedFd,
-    name: &Name,
-    found: &FoundStat,
+    Top { parent, name, found }: &Top,
     unlock: &dyn Unlock,
     worker: &mut Worker<'_>,
 ) -> Result<Result<Entry, Reason>, StoreError> {

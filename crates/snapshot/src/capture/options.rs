@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// Options of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Read every file, whatever its stat says.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
-use super::git_dir::{self, GitDir, GitEntry};
+use super::git_dir::{self, GitEntry};
 use super::parent_repository;
 use super::repository::{Repository, WorktreeTop};
 use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
@@ -22,7 +22,6 @@ use crate::pool::locked;
 pub(super) struct SharedRules {
     pub(super) config: ExclusionConfig,
     pub(super) words: Arc<CallerRules>,
-    pub(super) artifacts: bool,
     /// Whether all ignore files are set aside.
     pub(super) set_aside: bool,
     pub(super) source: RuleSource,
@@ -87,13 +86,12 @@ impl SharedRules {
         source: RuleSource,
     ) -> Result<SharedRules, RulesError> {
         let words = Arc::new(CallerRules::new(config)?);
-        Ok(SharedRules { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
+        Ok(SharedRules { config: config.clone(), words, set_aside, source })
     }
 
     /// The same rules with another source.
     pub(super) fn with_source(&self, set_aside: bool, source: RuleSource) -> SharedRules {
-        let words = Arc::clone(&self.words);
-        SharedRules { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
+        SharedRules { config: self.config.clone(), words: Arc::clone(&self.words), set_aside, source }
     }
 
     /// Whether ignore files are read at all.
@@ -143,7 +141,7 @@ impl SharedRules {
 
     /// Description of the artifact at `path`. Decisions that depend on its surroundings are recorded.
     pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Evidence) -> Option<String> {
-        if !self.artifacts {
+        if !self.config.artifacts {
             return None;
         }
         match &self.source {
@@ -175,26 +173,20 @@ impl RootRules {
 
     fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: RuleFiles) -> AddedRules {
         // Without ignore rules, a repository matters only for its tracked paths among artifacts.
-        let wanted = shared.ignore_in_force() || shared.artifacts;
-        let repository = if has.git && wanted {
-            let repository = self.repository(shared, dir, WorktreeTop::below(path), &shown(path, ".git"));
-            if let Some(repository) = &repository {
-                self.record().repositories.insert(path.to_vec(), repository.clone());
-            }
-            repository
-        } else {
-            None
-        };
-        let ignore_file = if has.gitignore && shared.ignore_in_force() {
-            let text = self.ignore_file(dir, || shown(path, ".gitignore"));
-            if let Some(text) = &text {
-                self.record().files.insert(path.to_vec(), Arc::clone(text));
-            }
-            text
-        } else {
-            None
-        };
-        AddedRules { repository, ignore_file }
+        let wanted = shared.ignore_in_force() || shared.config.artifacts;
+        let mut added = AddedRules::default();
+        if has.git && wanted {
+            let place = WorktreeTop::below(path);
+            added.repository = self.repository(shared, dir, place, &shown(path, ".git"));
+        }
+        if has.gitignore && shared.ignore_in_force() {
+            added.ignore_file = self.ignore_file(dir, || shown(path, ".gitignore"));
+        }
+        let mut record = self.record();
+        record.repositories.extend(added.repository.clone().map(|found| (path.to_vec(), found)));
+        record.files.extend(added.ignore_file.clone().map(|text| (path.to_vec(), text)));
+        drop(record);
+        added
     }
 
     /// The repository whose top is `dir`, if it is one; `name` is the displayed name of its `.git`.
@@ -219,13 +211,10 @@ impl RootRules {
             Ok(settings) => settings,
             Err(error) => return unknown(&error),
         };
-        let exclude = if shared.ignore_in_force() { self.exclude(&git, name) } else { None };
+        let exclude = || self.kept(git.exclude(), || format!("{name}/info/exclude"));
+        let exclude = if shared.ignore_in_force() { exclude() } else { None };
         let repository = Arc::new(Repository::live(place, git, settings, &self.open));
         Some(RepositoryRecord { repository, exclude })
-    }
-
-    fn exclude(&self, git: &GitDir, name: &str) -> Option<Arc<[u8]>> {
-        self.kept(git.exclude(), || format!("{name}/info/exclude"))
     }
 
     pub(super) fn ignore_file(

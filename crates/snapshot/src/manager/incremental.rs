@@ -15,8 +15,7 @@ use crate::store::Store;
 /// Options for the next snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Make entries that are closed to their own owner readable while they are captured: for the last snapshot of a
-    /// session, when no process works in the tree any more.
+    /// Make entries closed to their own owner readable while they are captured: when no process works in the tree.
     pub open_closed: bool,
     /// Take no snapshot if nothing changed since the last one.
     pub if_changed: bool,

@@ -56,8 +56,7 @@ impl SnapshotManager {
         self.store.dir().join(FOLDER)
     }
 
-    /// Leave a note that this restore is about to begin. Refused while another one is running on the same folders: of
-    /// two that begin at once, one sees the other.
+    /// Leave a note that this restore is about to begin; refused while another one is running on the same folders.
     pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let dir = self.notes_dir();
         file::make_dirs(&dir).map_err(SessionError::io(&dir))?;

@@ -37,7 +37,6 @@ pub struct RepairedRecord {
     pub snapshots: usize,
 }
 
-/// A lost snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostSnapshot {
     pub session: PathBuf,

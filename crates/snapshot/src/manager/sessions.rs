@@ -306,7 +306,6 @@ pub(super) fn note(
     Ok(file::replace(&path, &bytes, sync).map_err(SessionError::io(&path))?)
 }
 
-/// All sessions of a store.
 pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
     let home = Home::of(store)?;
     let id = store.id()?;

@@ -19,7 +19,6 @@ use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, ObjectKey, Settled, Shares, Store};
 
-/// Result of settling.
 #[derive(Debug)]
 pub struct SettleReport {
     pub store: Settled,
@@ -314,8 +313,7 @@ fn report(met: MarkFindings, collected: Collected) -> GcReport {
     }
 }
 
-/// Space of a store shared between the sessions for which `mine` is true and all others. Snapshots of the former that
-/// are `gone` do not count as needed.
+/// Space shared between the sessions of a store that are `mine`, without snapshots that are `gone`, and all others.
 pub fn shares(
     store: &Store,
     mine: &dyn Fn(&Path) -> bool,
@@ -356,8 +354,7 @@ fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
 }
 
 impl SnapshotManager {
-    /// Compress the captured contents, and make them survive a power loss. Done in the background unless the manager
-    /// was told otherwise; this waits for it.
+    /// Compress the captured contents, and make them survive a power loss; waits for it, unlike the background.
     pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)

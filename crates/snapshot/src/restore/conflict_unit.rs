@@ -28,8 +28,7 @@ fn unknown(path: &Path, reason: Reason) -> Node {
     Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
-/// Whether the directory `now`, or anything in it, is in none of these states. Entries that are excluded now are not
-/// judged: nothing is done with them either.
+/// Whether the directory `now`, or anything in it that is not excluded, is in none of these states.
 pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool, ObjectError> {
     let alone = Arc::new(Node { entries: vec![now.clone()], omitted: Vec::new() });
     let only = |base: &Base| {

@@ -137,8 +137,7 @@ pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
-/// Whether a program keeps the file `old` open for writing. A file that cannot be opened is judged when it is
-/// displaced; other kinds of files are never opened.
+/// Whether a program keeps the file `old` open for writing. One that cannot be opened is judged when displaced.
 pub(super) fn is_written(dir: BorrowedFd<'_>, old: &Entry) -> bool {
     if !matches!(old.kind, Kind::File { .. }) {
         return false;

@@ -100,11 +100,8 @@ impl Journal {
     pub fn load(path: &Path) -> Result<Option<Journal>, JournalError> {
         let error = |source| JournalError::Io { path: path.to_path_buf(), source };
         let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = match fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path) {
-            Ok(file) => file,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(error(source)),
-        };
+        let open = fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path);
+        let Some(file) = file::existing(open).map_err(error)? else { return Ok(None) };
         let mut bytes = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut bytes).map_err(error)?;
         let record = JournalRecord::decode(&bytes)

@@ -18,7 +18,6 @@ use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
 
-/// Result of a sweep.
 #[derive(Debug, Default)]
 pub struct Swept {
     pub removed: u64,

@@ -10,7 +10,7 @@ use super::database::Databases;
 use super::measure::{self, InDirectory};
 use super::names::{Names, list};
 use super::previous::OldEntries;
-use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
+use super::unfinished::{Dirty, Draft, ScanDir, Unfinished, is_same_entry};
 use super::{DirTask, Ignored, Listing, Scan, ScanError, ScanTask, Worker};
 use crate::bytes::Writer;
 use crate::cache::{CachedBytes, CachedDir};
@@ -417,7 +417,8 @@ impl<'a, 'b> Directory<'a, 'b> {
         let mut results = Vec::new();
         for database in self.databases.into_iter() {
             let fd = self.scan.dirs.fd(&dir).map_err(ScanError::Root)?;
-            let taken = database.take(self.scan, &dir, fd.as_fd(), &self.dirty, worker)?;
+            let place = ScanDir { scan: self.scan, dir: &dir, fd: fd.as_fd() };
+            let taken = database.take(place, &self.dirty, worker)?;
             for (at, taken) in &taken {
                 self.dirty[*at].count(taken, worker);
             }

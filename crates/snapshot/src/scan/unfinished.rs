@@ -24,6 +24,14 @@ const FILES_PER_TASK: usize = 256;
 /// Number of times that an entry replaced meanwhile is looked at again.
 const LOOKS: u32 = 4;
 
+/// A directory of a scan, open.
+#[derive(Clone, Copy)]
+pub(super) struct ScanDir<'a> {
+    pub(super) scan: &'a Scan<'a>,
+    pub(super) dir: &'a Dir,
+    pub(super) fd: BorrowedFd<'a>,
+}
+
 /// A directory whose changed files are being read.
 #[derive(Debug)]
 pub(super) struct Unfinished {
@@ -101,7 +109,8 @@ impl Unfinished {
             let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
             let dirty = self.dirty.iter().enumerate().take(range.end).skip(range.start);
             for (at, dirty) in dirty.filter(|(_, dirty)| !dirty.of_database) {
-                let taken = dirty.take(scan, &self.dir, fd.as_fd(), worker)?;
+                let taken =
+                    dirty.take_as(dirty.found, ScanDir { scan, dir: &self.dir, fd: fd.as_fd() }, worker)?;
                 dirty.count(&taken, worker);
                 results.push((at, taken));
             }
@@ -204,14 +213,8 @@ impl Dirty {
     }
 
     /// Capture an entry in its current state, which may have changed since the directory was listed.
-    pub(super) fn take_now(
-        &self,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<DirtyFile, ScanError> {
-        let found = match stat_at(dir, &self.name) {
+    pub(super) fn take_now(&self, at: ScanDir<'_>, worker: &mut Worker<'_>) -> Result<DirtyFile, ScanError> {
+        let found = match stat_at(at.fd, &self.name) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirtyFile::Gone),
             Err(error) => return Ok(DirtyFile::LeftOut(unreadable(&error))),
@@ -219,27 +222,16 @@ impl Dirty {
         if let Some(old) = self.old.as_ref().filter(|_| self.trusted && found == self.found) {
             return Ok(DirtyFile::Entry(old.to_vec()));
         }
-        self.take_as(found, scan, place, dir, worker)
-    }
-
-    fn take(
-        &self,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<DirtyFile, ScanError> {
-        self.take_as(self.found, scan, place, dir, worker)
+        self.take_as(found, at, worker)
     }
 
     fn take_as(
         &self,
         mut found: FoundStat,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
+        at: ScanDir<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<DirtyFile, ScanError> {
+        let ScanDir { scan, dir: place, fd: dir } = at;
         let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
         let mut database = false;
         for look in 0..ATTEMPTS {

@@ -98,8 +98,7 @@ impl Session {
         Ok(Some(Readable { recorded, sheet, modified }))
     }
 
-    /// Replace a damaged record by a rebuilt one; the damaged record and unreadable manifests are kept beside it.
-    /// `None`: the record is intact, or there is none.
+    /// Replace a damaged record by a rebuilt one, and set it and unreadable manifests aside. `None`: it is not damaged.
     pub(crate) fn mend(&self, _held: &SessionHold) -> Result<Option<Mended>, SessionError> {
         let RecordSlot::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;

@@ -22,7 +22,6 @@ fn refused(doing: &'static str, path: &Path) -> impl FnOnce(Errno) -> StoreError
     move |errno| failed(doing, path)(errno.into())
 }
 
-/// A folder of the store.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,

@@ -13,7 +13,6 @@ const START: usize = 56;
 const ENTRY: usize = 52;
 const SETTLED: u32 = 1;
 
-/// Location of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObjectLocation {
     pub(super) key: ObjectKey,

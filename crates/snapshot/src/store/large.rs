@@ -23,7 +23,7 @@ use super::large_names::OBJECTS;
 pub(super) use super::large_names::{LargeName, PACKED, folder_name, name_of, parse_name};
 use super::pack::is_durable;
 use super::pack_record::LEVEL;
-use super::spans::{PIECE, SpanFile, SpanPiece, each_piece, piece_of};
+use super::spans::{EachPiece, PIECE, SpanFile, SpanPiece, each_piece, piece_of};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};
 
@@ -286,7 +286,7 @@ impl OpenLarge {
         store: &Store,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+        each: EachPiece<'_>,
     ) -> Result<(), StoreError> {
         match &self.form {
             StoredForm::Plain => {
@@ -298,12 +298,7 @@ impl OpenLarge {
         }
     }
 
-    fn each_part(
-        &self,
-        store: &Store,
-        parts: &[FilePart],
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn each_part(&self, store: &Store, parts: &[FilePart], each: EachPiece<'_>) -> Result<(), StoreError> {
         let mut at = 0;
         for part in parts {
             match part.chunk {
@@ -320,7 +315,7 @@ impl OpenLarge {
         closing: &Closing,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+        each: EachPiece<'_>,
     ) -> Result<(), StoreError> {
         let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };

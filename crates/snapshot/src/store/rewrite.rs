@@ -30,7 +30,6 @@ pub(super) struct RewriteWatch<'a> {
     pub(super) progress: &'a dyn Fn(u64),
 }
 
-/// Result of one rewrite.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
     /// Whether the caller cancelled it: nothing was changed.
@@ -57,7 +56,6 @@ struct RewriteWork<'a> {
     bad: Mutex<Vec<(ObjectKey, StoreProblem)>>,
 }
 
-/// Options of a rewrite.
 #[derive(Clone, Copy)]
 pub(super) struct RewriteOptions {
     /// Take the store's shared lock while publishing.

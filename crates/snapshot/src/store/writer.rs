@@ -138,7 +138,8 @@ impl<'s> StoreWriter<'s> {
     /// An appender for one thread.
     pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
         let view = self.store.view.refresh_if_changed(self.store)?;
-        let packer = if self.options.compress { Some(self.packer()?) } else { None };
+        let packer = || Packer::new().map_err(super::files::failed("compress", self.store.dir()));
+        let packer = self.options.compress.then(packer).transpose()?;
         Ok(Appender { writer: self, view, puts: 0, pack: None, chunks: None, packer, buffer: Vec::new() })
     }
 
@@ -210,10 +211,6 @@ impl<'s> StoreWriter<'s> {
         Ok(made)
     }
 
-    fn packer(&self) -> Result<Packer, StoreError> {
-        Packer::new().map_err(super::files::failed("compress", self.store.dir()))
-    }
-
     fn shard(&self, key: &ObjectKey) -> &Mutex<HashSet<ObjectKey>> {
         &self.shards[usize::from(key.hash[1]) % SHARDS]
     }
@@ -233,8 +230,9 @@ impl<'s> StoreWriter<'s> {
         if shard.contains(&key) {
             return Ok(false);
         }
-        let class = if key.kind == ObjectKind::Blob { Class::Content } else { Class::Other };
-        self.reserve_as(cost, class)?;
+        let content = (Class::Content, self.options.spare);
+        let (class, spare) = if key.kind == ObjectKind::Blob { content } else { (Class::Other, 0) };
+        self.reserve_within(cost, class, spare)?;
         if let Some(account) = self.account.as_ref().filter(|_| new_pack) {
             account.reserve(self.store, PACK_OVERHEAD, Class::Other)?;
         }
@@ -254,12 +252,7 @@ impl<'s> StoreWriter<'s> {
 
     /// Reserve room for a file beside the objects that is about to be written, such as a stat cache.
     pub fn reserve_beside(&self, cost: u64) -> Result<(), StoreError> {
-        self.reserve_as(cost, Class::Other)
-    }
-
-    fn reserve_as(&self, cost: u64, class: Class) -> Result<(), StoreError> {
-        let spare = if class == Class::Content { self.options.spare } else { 0 };
-        self.reserve_within(cost, class, spare)
+        self.reserve_within(cost, Class::Other, 0)
     }
 
     fn reserve_within(&self, cost: u64, class: Class, spare: u64) -> Result<(), StoreError> {
@@ -325,13 +318,12 @@ impl StoreWriter<'_> {
         if self.took(&key) || self.store.contains(key)? {
             return Ok(false);
         }
-        match locked(&self.large).entry(key.hash) {
-            std::collections::btree_map::Entry::Occupied(_) => Ok(false),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(large());
-                Ok(true)
-            }
+        let mut kept = locked(&self.large);
+        let fresh = !kept.contains_key(&key.hash);
+        if fresh {
+            kept.insert(key.hash, large());
         }
+        Ok(fresh)
     }
 }
 

@@ -154,7 +154,6 @@ impl ChildProgram {
     }
 }
 
-/// Plan of a launch.
 #[derive(Debug)]
 pub struct LaunchPlan {
     /// Flags `CLONE_NEW*`; 0 where namespaces are not available.
@@ -259,8 +258,7 @@ impl Launched {
         }
     }
 
-    /// Lets the child make the listener of a plan with a port to serve, and takes it. The command is started by
-    /// [`Launched::go`], once the listener is served.
+    /// Lets the child make the listener of a plan with a port to serve, and takes it; then comes [`Launched::go`].
     pub fn serving(&self) -> Result<OwnedFd, LaunchError> {
         self.begin()?;
         match self.control.receive() {
