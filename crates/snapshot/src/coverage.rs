@@ -159,7 +159,7 @@ impl Coverage {
             left_out.entries += 1;
             left_out.directories += u64::from(one.is_dir);
             if left_out.examples.len() < EXAMPLES {
-                let path = dir.join(paths::from_bytes(one.name.as_bytes()));
+                let path = dir.join(&one.name);
                 left_out.examples.push(Example { path, reason: one.reason.to_string() });
             }
         }

@@ -110,7 +110,7 @@ impl Version {
         let plain = Version { kind: FileKind::of(&entry.kind), hash: None, size: None, mode, target: None };
         match &entry.kind {
             Kind::File { hash, size, .. } => Version { hash: Some(*hash), size: Some(*size), ..plain },
-            Kind::Symlink { target } => Version { target: Some(os_str(target).into()), ..plain },
+            Kind::Symlink { target } => Version { target: Some(paths::from_bytes(target).into()), ..plain },
             _ => plain,
         }
     }
@@ -303,7 +303,7 @@ impl Visit for Lister<'_> {
         if pair.a.is_omitted() || pair.b.is_omitted() {
             return Ok(false);
         }
-        self.path.push(os_str(pair.name.as_bytes()));
+        self.path.push(pair.name);
         let below = match (a, b) {
             (Some(a), Some(b)) => self.both(a, b),
             _ => self.one(a, b),
@@ -328,8 +328,4 @@ impl Visit for Lister<'_> {
         self.path.pop();
         Ok(())
     }
-}
-
-pub(crate) fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
-    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }

@@ -46,7 +46,7 @@ impl fmt::Debug for Dirs {
 #[derive(Debug)]
 pub(crate) struct Dir {
     pub(crate) id: DirId,
-    inode: Inode,
+    pub(crate) inode: Inode,
     fd: Option<OwnedFd>,
     open: Arc<AtomicUsize>,
 }
@@ -56,12 +56,6 @@ pub(crate) struct Dir {
 pub(crate) struct Inode {
     pub(crate) dev: (u32, u32),
     pub(crate) ino: u64,
-}
-
-impl Dir {
-    pub(crate) fn inode(&self) -> Inode {
-        self.inode
-    }
 }
 
 impl Drop for Dir {

@@ -65,7 +65,7 @@ pub(crate) fn each_entry(
             };
             *seen += 1;
             cut(&mut path, *length);
-            path.push(paths::from_bytes(entry.name.as_bytes()));
+            path.push(&entry.name);
             visit(&path, entry);
             let below = node(entry)?.map(|node| (node, 0, paths::bytes(&path).len()));
             open.extend(below);
@@ -94,7 +94,7 @@ pub(crate) fn left_out(
     }
     walk(state, objects, |dir, node| {
         let omitted = node.omitted.iter().filter(|omitted| omitted.reason != Reason::OtherRoot);
-        all.extend(omitted.map(|one| (dir.join(paths::from_bytes(one.name.as_bytes())), one.reason.clone())));
+        all.extend(omitted.map(|one| (dir.join(&one.name), one.reason.clone())));
     })?;
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all)
@@ -120,8 +120,7 @@ pub(crate) fn walk(
     while let Some((path, tree)) = waiting.pop() {
         let node = objects.node(tree)?;
         visit(&path, &node);
-        let below =
-            |entry: &Entry| Some((path.join(paths::from_bytes(entry.name.as_bytes())), entry.tree()?));
+        let below = |entry: &Entry| Some((path.join(&entry.name), entry.tree()?));
         waiting.extend(node.entries.iter().filter_map(below));
     }
     Ok(())

@@ -5,9 +5,11 @@
 //! rising order, so no node can name a path outside its root, and each node has one encoding only.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::hash::{ContentHash, MerkleRoot, TreeId, tagged};
+use crate::paths;
 
 /// Seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -120,6 +122,12 @@ impl Name {
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl AsRef<Path> for Name {
+    fn as_ref(&self) -> &Path {
+        paths::from_bytes(&self.0)
     }
 }
 

@@ -178,8 +178,8 @@ impl RestoreError {
         crate::capture::is_full(kind)
     }
 
-    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> RestoreError {
-        move |source| RestoreError::Io { doing, source }
+    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> RestoreError {
+        move |error| RestoreError::Io { doing, source: error.into() }
     }
 }
 

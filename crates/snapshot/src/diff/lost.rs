@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::both_known;
 use super::walk::{Depth, Pair, SideSlot, Visit, walk};
-use super::{both_known, os_str};
 use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
@@ -95,14 +95,14 @@ struct Search<'a> {
 impl Visit for Search<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
         if let SideSlot::Omitted(then) = &pair.a {
-            let path = || self.path.join(os_str(pair.name.as_bytes()));
+            let path = || self.path.join(pair.name);
             self.lost.extend(Lost::of(then, &pair.b, path));
             return Ok(false);
         }
         // A path that did not exist in `a` cannot be lost.
         let descend = pair.a.entry().is_some_and(|entry| entry.is_dir());
         if descend {
-            self.path.push(os_str(pair.name.as_bytes()));
+            self.path.push(pair.name);
         }
         Ok(descend)
     }

@@ -10,7 +10,6 @@ use crate::hash::{ContentHash, MerkleRoot, TreeId};
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind};
 use crate::objects::StoreObjects;
-use crate::paths;
 use crate::session::SnapshotList;
 use crate::state::{Objects, Observer};
 use crate::store::{ObjectKey, Store, StoreVerified};
@@ -134,14 +133,11 @@ impl SnapshotManager {
         while let Some((path, entry)) = waiting.pop() {
             match entry.kind {
                 Kind::File { hash, .. } if is_lost(ObjectKey::from(hash))? => lost.push(path),
-                Kind::Dir { tree, .. } => {
-                    match objects.node(tree) {
-                        Ok(node) => waiting.extend(node.entries.iter().map(|entry| {
-                            (path.join(paths::from_bytes(entry.name.as_bytes())), entry.clone())
-                        })),
-                        Err(_) => lost.push(path),
-                    }
-                }
+                Kind::Dir { tree, .. } => match objects.node(tree) {
+                    Ok(node) => waiting
+                        .extend(node.entries.iter().map(|entry| (path.join(&entry.name), entry.clone()))),
+                    Err(_) => lost.push(path),
+                },
                 _ => {}
             }
         }

@@ -15,7 +15,6 @@ use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
 use crate::manifest::SnapshotId;
 use crate::node::{Entry, Kind, Node, Time, tree_id};
 use crate::objects::StoreObjects;
-use crate::paths;
 use crate::restore::Selection;
 use crate::scan::ScanCounts;
 use crate::state::{ObjectError, Objects, SnapshotState};
@@ -171,7 +170,7 @@ fn other_names(
             let Kind::File { hash, .. } = &entry.kind else { continue };
             let Some(edit) = entry.meta.link.and_then(|inode| linked.get(&(inode, *hash))) else { continue };
             // A path that was named itself keeps its own edit.
-            new.entry(dir.join(paths::from_bytes(entry.name.as_bytes()))).or_insert(*edit);
+            new.entry(dir.join(&entry.name)).or_insert(*edit);
         }
     })
 }

@@ -14,7 +14,7 @@ use super::presence::{SideEntry, by_rule, look};
 use super::select::{Chosen, PathSelection};
 use super::steps::Steps;
 use super::{NoteKind, PlanNote, RestoreRequest, Selection, Skipped, Why};
-use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, os_str, walk};
+use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, walk};
 use crate::node::{Entry, Kind, Name, Node, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState};
 
@@ -87,7 +87,7 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
         RootContent::Absent => Ok(None),
         RootContent::Captured(entry) => {
             // A root's own name is the only one not checked by a node.
-            let named = root.path.file_name().is_some_and(|name| name == os_str(entry.name.as_bytes()));
+            let named = root.path.file_name().is_some_and(|name| Path::new(name) == entry.name.as_ref());
             if named { Ok(Some(entry)) } else { Err(Why::RootUnknown) }
         }
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::changes::Changes;
 use super::steps::Steps;
 use super::{PlanNote, Skipped};
-use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost, os_str};
+use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost};
 use crate::node::{Entry, Kind, Name};
 
 /// Index of a directory in its plan.
@@ -320,7 +320,7 @@ impl Layout {
     pub(super) fn path_of(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
         let (top, names) = self.names(index);
         let mut path = top.to_path_buf();
-        path.extend(names.into_iter().chain(name).map(|name| os_str(name.as_bytes())));
+        path.extend(names.into_iter().chain(name));
         path
     }
 

@@ -59,7 +59,7 @@ fn sweep_dir(
         Err(source) => return swept.fail(path(), "list it", source),
     };
     for name in names {
-        let path = || path().join(crate::diff::os_str(name.as_bytes()));
+        let path = || path().join(&name);
         match dispose(dir, name.as_bytes(), objects) {
             Ok(kept) => {
                 swept.removed += 1;
@@ -87,12 +87,12 @@ fn dispose(
     name: &[u8],
     objects: &dyn Objects,
 ) -> Result<Option<KeptContent>, RestoreError> {
-    let unlink = || {
+    let unlink = || -> std::io::Result<()> {
         disk::step()?;
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("stat it")(errno.into()))?;
+    let stat = stat.map_err(RestoreError::io("stat it"))?;
     let kept = match displace::kind_of(&stat) {
         FileType::RegularFile => match displace::file(dir, name, None, objects)? {
             DisplaceVerdict::Stored(stored) => {
@@ -110,7 +110,7 @@ fn dispose(
             Some(KeptContent::Symlink { target })
         }
         FileType::Directory => {
-            return Err(RestoreError::io("remove it")(rustix::io::Errno::ISDIR.into()));
+            return Err(RestoreError::io("remove it")(rustix::io::Errno::ISDIR));
         }
         _ => None,
     };

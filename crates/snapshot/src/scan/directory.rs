@@ -457,7 +457,7 @@ fn open(scan: &Scan<'_>, task: &DirTask) -> io::Result<Dir> {
     }
     let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
     let dir = dirs.keep(task.id, fd)?;
-    if dir.inode().ino == task.inode { Ok(dir) } else { Err(rustix::io::Errno::STALE.into()) }
+    if dir.inode.ino == task.inode { Ok(dir) } else { Err(rustix::io::Errno::STALE.into()) }
 }
 
 fn failed(task: &DirTask, reason: Reason) -> Listing {

@@ -53,7 +53,8 @@ fn probe(secret: &CStr, target: &CStr) -> i32 {
     }
 }
 
-fn at<T>(step: Step, result: Result<T, Errno>) -> Result<T, Failure> {
+/// Names the step of a failed call.
+pub(super) fn at<T>(step: Step, result: Result<T, Errno>) -> Result<T, Failure> {
     result.map_err(|errno| (step, 0, errno))
 }
 

@@ -246,14 +246,8 @@ impl Launched {
                     let pairs = pairs.ok_or_else(missing)?;
                     return Ok(HandedOver { listener, root, socket_list, pairs, terminal });
                 }
-                Notice::Stopped(_)
-                | Notice::Continued
-                | Notice::TimeOver
-                | Notice::Counted(_)
-                | Notice::Ended(_)
-                | Notice::Serving(_) => {
-                    return Err(missing());
-                }
+                // What comes only once the command runs.
+                _ => return Err(missing()),
             }
         }
     }

@@ -33,35 +33,28 @@ pub(super) fn run(plan: &mut LaunchPlan) -> Result<(), Failure> {
 }
 
 fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Step, Errno)> {
-    match op {
-        SetupOp::MapIds { uid_map, gid_map } => map_ids(uid_map, gid_map).map_err(|e| (Step::MapIds, e)),
-        SetupOp::MakePrivate => make_private().map_err(|e| (Step::MakePrivate, e)),
+    let (step, done) = match op {
+        SetupOp::MapIds { uid_map, gid_map } => (Step::MapIds, map_ids(uid_map, gid_map)),
+        SetupOp::MakePrivate => (Step::MakePrivate, make_private()),
         SetupOp::CloneTree { path, slot } => {
-            slots[*slot] = clone_tree(path).map_err(|e| (Step::CloneTree, e))?;
-            Ok(())
+            (Step::CloneTree, clone_tree(path).map(|tree| slots[*slot] = tree))
         }
         SetupOp::ReadOnly { path } => {
-            set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, READ_ONLY).map_err(|e| (Step::ReadOnly, e))
+            (Step::ReadOnly, set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, READ_ONLY))
         }
-        SetupOp::PlaceTree { slot, target } => place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e)),
+        SetupOp::PlaceTree { slot, target } => (Step::PlaceTree, place(slots[*slot], target)),
         SetupOp::Mask { source, target, if_there } => match mask(source, target) {
-            Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
-            result => result.map_err(|e| (Step::Mask, e)),
+            Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => return Ok(()),
+            result => (Step::Mask, result),
         },
-        SetupOp::Hold { path } => hold(path).map_err(|e| (Step::Mask, e)),
-        SetupOp::Copy { source, target } => copy(source, target).map_err(|e| (Step::Mask, e)),
-        SetupOp::Pin { path } => {
-            let tree = clone_tree(path).map_err(|e| (Step::Mask, e))?;
-            place(tree, path).map_err(|e| (Step::Mask, e))
-        }
-        SetupOp::Mount { kind, target, flags, data } => {
-            mount(kind, target, *flags, data).map_err(|e| (Step::Mount, e))
-        }
-        SetupOp::LoopbackUp => loopback_up().map_err(|e| (Step::Loopback, e)),
-        SetupOp::AllowPath { path, access } => {
-            allow_path(ruleset, path, *access).map_err(|e| (Step::LateRule, e))
-        }
-    }
+        SetupOp::Hold { path } => (Step::Mask, hold(path)),
+        SetupOp::Copy { source, target } => (Step::Mask, copy(source, target)),
+        SetupOp::Pin { path } => (Step::Mask, clone_tree(path).and_then(|tree| place(tree, path))),
+        SetupOp::Mount { kind, target, flags, data } => (Step::Mount, mount(kind, target, *flags, data)),
+        SetupOp::LoopbackUp => (Step::Loopback, loopback_up()),
+        SetupOp::AllowPath { path, access } => (Step::LateRule, allow_path(ruleset, path, *access)),
+    };
+    done.map_err(|errno| (step, errno))
 }
 
 fn map_ids(uid_map: &CStr, gid_map: &CStr) -> Result<(), Errno> {
