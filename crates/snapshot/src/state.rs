@@ -3,7 +3,6 @@
 //! A root is an entry of its parent directory, so a root that is a single file or a link, and a missing root, are no
 //! special cases. This module does not know the store, a session or a terminal: the caller implements the two traits.
 
-use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -61,19 +60,12 @@ impl RootContent {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectName {
+    #[error("tree {0}")]
     Tree(TreeId),
+    #[error("content {0}")]
     Content(ContentHash),
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ObjectName::Tree(id) => write!(f, "tree {}", id.hex()),
-            ObjectName::Content(hash) => write!(f, "content {}", hash.hex()),
-        }
-    }
 }
 
 /// Error of loading or storing an object.

@@ -207,17 +207,6 @@ pub fn disk_bytes(path: &Path) -> Result<u64, (PathBuf, io::Error)> {
     Ok(bytes)
 }
 
-/// Gives the owner full access to a directory, never through a link.
-fn make_dir_accessible(path: &Path) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let dir = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY)
-        .open(path)?;
-    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
-    std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))
-}
-
 /// Removes a tree with hostile content: links are not followed, and directories closed to their owner are opened up.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
@@ -229,9 +218,16 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(dir: &Path) -> io::Result<()> {
-    make_dir_accessible(dir)?;
-    for entry in std::fs::read_dir(dir)? {
+/// Gives the owner full access to a directory and to those in it, never through a link.
+fn open_up(path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    let dir = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))?;
+    // A deep tree must not use up all descriptors.
+    drop(dir);
+    for entry in std::fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             open_up(&entry.path())?;

@@ -11,7 +11,8 @@ use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// An excluded entry that is gone or changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{how}, cannot be restored: {}{} ({reason})", path.display(), if *is_dir { "/" } else { "" })]
 pub struct Lost {
     /// Absolute path.
     #[serde(with = "paths")]
@@ -29,13 +30,6 @@ pub enum Loss {
     Gone,
     #[error("changed")]
     Changed,
-}
-
-impl std::fmt::Display for Lost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let slash = if self.is_dir { "/" } else { "" };
-        write!(f, "{}, cannot be restored: {}{slash} ({})", self.how, self.path.display(), self.reason)
-    }
 }
 
 impl Lost {

@@ -103,18 +103,8 @@ impl SnapshotManager {
         appender.finish()?;
         let published = writer.publish()?;
         self.written.fetch_add(published.bytes, Ordering::Relaxed);
-        let rules = captured.rules.clone();
-        Ok((
-            Captured {
-                state,
-                rules,
-                coverage,
-                counts: ScanCounts::default(),
-                deferred: HashSet::new(),
-                published,
-            },
-            chosen,
-        ))
+        let (rules, counts, deferred) = (captured.rules.clone(), ScanCounts::default(), HashSet::new());
+        Ok((Captured { state, rules, coverage, counts, deferred, published }, chosen))
     }
 }
 

@@ -79,15 +79,12 @@ fn add(store: &Store, candidate: &Candidate, marked: &mut LiveObjects) -> Result
             continue;
         }
         let Ok(sheet) = session.sheet(&record, &id) else { continue };
-        let (mut trees, mut others) = (
-            Vec::new(),
-            sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)).collect::<Vec<_>>(),
-        );
+        let mut others: Vec<ObjectKey> =
+            sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)).collect();
         let content = |hash: ContentHash| others.push(ObjectKey::from(hash));
         each_object(&sheet.state, &StoreObjects::new(store), &mut marked.trees, content, |tree, _| {
-            trees.push(ObjectKey::from(tree));
+            new.push(ObjectKey::from(tree));
         })?;
-        new.append(&mut trees);
         new.extend(others.into_iter().filter(|key| marked.others.insert(*key)));
     }
     if candidate.snapshots.is_none() {

@@ -3,7 +3,7 @@
 //!
 //! Names come from outside: one that leads out of the root, or into a `.git` folder, is never included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::edit::store;
@@ -81,12 +81,7 @@ impl SnapshotManager {
         let root = self.roots.first().cloned().ok_or_else(|| self.no_baseline())?;
         let record = self.session.record()?;
         let record = record.unwrap_or_else(|| SnapshotList::new(self.roots.clone(), self.started));
-        let writer = self.store.writer(WriteOptions {
-            compress: true,
-            budget,
-            spare: 0,
-            ..WriteOptions::default()
-        })?;
+        let writer = self.store.writer(WriteOptions { compress: true, budget, ..WriteOptions::default() })?;
         let mut appender = writer.appender()?;
         let mut left_out = Vec::new();
         let mut tree = Folders::new(time);
@@ -109,14 +104,8 @@ impl SnapshotManager {
         let content = RootContent::Captured(entry);
         let state = SnapshotState { roots: vec![RootState { path: root, content }] };
         let rules = vec![Some(rules_hash)];
-        let captured = Captured {
-            state,
-            rules,
-            coverage,
-            counts: ScanCounts::default(),
-            deferred: std::collections::HashSet::new(),
-            published,
-        };
+        let (counts, deferred) = (ScanCounts::default(), HashSet::new());
+        let captured = Captured { state, rules, coverage, counts, deferred, published };
         let id = SnapshotId::Number(record.last_number().map_or(0, |last| last + 1));
         let seconds = u64::try_from(time.seconds).unwrap_or(0);
         let at = crate::time::iso_ms(seconds.saturating_mul(1000));

@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -141,10 +140,6 @@ impl ApplyWork<'_> {
         format!("{}{number}", self.prefix).into_bytes()
     }
 
-    fn path(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
-        self.plan.path_of(index, name)
-    }
-
     fn enter(&self, index: DirIndex, queue: &Queue<ApplyTask>, outcome: &mut RestoreOutcome) {
         let dir = &self.plan.dirs[index];
         if self.is_cancelled() {
@@ -153,7 +148,7 @@ impl ApplyWork<'_> {
         let fd = match self.open(index, outcome) {
             Ok(fd) => fd,
             Err(not_done) => {
-                outcome.note(self.path(index, None), not_done);
+                outcome.note(self.plan.path_of(index, None), not_done);
                 return self.release(index, None, outcome);
             }
         };
@@ -223,7 +218,8 @@ impl ApplyWork<'_> {
     /// Report that the directory of a step could not be opened again.
     fn not_opened(&self, index: DirIndex, step: &NameStep, error: &io::Error, outcome: &mut RestoreOutcome) {
         let error = io::Error::from(error.kind());
-        outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
+        outcome
+            .note(self.plan.path_of(index, step.name()), RestoreError::io("open its parent")(error).into());
     }
 
     fn is_early(&self, index: DirIndex) -> bool {
@@ -263,10 +259,12 @@ impl ApplyWork<'_> {
 
     fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
         let Displaced { kept, beside } = displaced;
-        outcome.kept.extend(kept.map(|content| KeptAside { path: self.path(index, name), content }));
+        outcome.kept.extend(kept.map(|content| KeptAside { path: self.plan.path_of(index, name), content }));
         if let Some(beside) = beside.as_deref().and_then(Name::new) {
             let dir = if name.is_some() { index } else { self.plan.dirs[index].parent };
-            outcome.skipped.push(Skipped { path: self.path(dir, Some(&beside)), why: Why::StillWritten });
+            outcome
+                .skipped
+                .push(Skipped { path: self.plan.path_of(dir, Some(&beside)), why: Why::StillWritten });
         }
     }
 
@@ -294,14 +292,15 @@ impl ApplyWork<'_> {
                 outcome.done += 1;
                 self.count();
             }
-            Err(not_done) => outcome.note(self.path(index, Some(name)), not_done),
+            Err(not_done) => outcome.note(self.plan.path_of(index, Some(name)), not_done),
         }
         self.report(index, Some(name), problems, outcome);
         StepSpace::Enough
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
-        let failed = problems.into_iter().map(|error| FailedPath { path: self.path(index, name), error });
+        let failed =
+            problems.into_iter().map(|error| FailedPath { path: self.plan.path_of(index, name), error });
         outcome.failed.extend(failed);
     }
 
@@ -433,7 +432,7 @@ impl ApplyWork<'_> {
             let finished = own.map_err(RestoreError::io("open it")).map_err(NotDone::from);
             match finished.and_then(|own| self.finish(index, own.as_fd(), up.as_ref(), outcome)) {
                 Ok(()) => outcome.done += u64::from(self.plan.own_kind(index).is_some()),
-                Err(not_done) => outcome.note(self.path(index, None), not_done),
+                Err(not_done) => outcome.note(self.plan.path_of(index, None), not_done),
             }
             self.count();
             self.opened.close(index);

@@ -17,11 +17,9 @@ impl Store {
         for name in self.tmp.names()? {
             if name.starts_with(WRITER_TEMP) || (maintaining && name.starts_with(REWRITE_TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
-            } else if name.starts_with(REFUSED) {
-                self.tmp.unlink(&name)?;
             }
         }
-        let is_temp = |name: &&String| [FORMAT, ID].iter().any(|file| is_temp_of(name, file));
+        let is_temp = |name: &&String| [FORMAT, ID, REFUSED].iter().any(|file| is_temp_of(name, file));
         for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
         }
