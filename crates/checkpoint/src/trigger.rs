@@ -68,7 +68,8 @@ pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
         ToolCall::Files { paths, .. } => {
             let mut targets: Vec<PathBuf> = Vec::new();
             for path in paths.iter().take(TARGETS) {
-                let path = tilde(path, home).unwrap_or_else(|| cwd.join(path));
+                // Some tools do not expand `~`.
+                let path = path.strip_prefix("~").map_or_else(|_| cwd.join(path), |rest| home.join(rest));
                 if !targets.contains(&path) {
                     targets.push(path);
                 }
@@ -99,11 +100,6 @@ pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
         }
         ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => false,
     }
-}
-
-/// Expands `~` and `~/x`, which some tools do not.
-fn tilde(path: &Path, home: &Path) -> Option<PathBuf> {
-    path.strip_prefix("~").ok().map(|rest| home.join(rest))
 }
 
 /// Label of the checkpoint before a call, in one short line.

@@ -132,7 +132,10 @@ fn at(
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Result<Entry, Protection>, ObjectError> {
-    let Some(root) = state.root_around(path) else { return Ok(Err(Protection::Outside)) };
+    // Of nested roots the innermost one counts.
+    let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
+    let root = roots.max_by_key(|root| root.path.components().count());
+    let Some(root) = root else { return Ok(Err(Protection::Outside)) };
     let mut entry = match &root.content {
         RootContent::Failed(reason) => {
             let because_of = root.path.clone();

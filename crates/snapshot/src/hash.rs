@@ -274,7 +274,9 @@ impl ContentHasher {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunks.filled));
             chunks.take(now, is_zero(now));
-            chunks.close_full(&mut self.plain);
+            if chunks.filled == CHUNK {
+                chunks.close(&mut self.plain);
+            }
             bytes = later;
         }
     }
@@ -329,12 +331,6 @@ impl Chunks {
             self.chunk.update(bytes);
         }
         self.filled += bytes.len();
-    }
-
-    fn close_full(&mut self, outer: &mut Outer) {
-        if self.filled == CHUNK {
-            self.close(outer);
-        }
     }
 
     fn close(&mut self, outer: &mut Outer) {

@@ -22,12 +22,6 @@ impl SnapshotState {
         self.roots.iter().find(|root| root.path == path)
     }
 
-    /// The root that a path belongs to: of nested ones, the innermost.
-    pub(crate) fn root_around(&self, path: &Path) -> Option<&RootState> {
-        let around = self.roots.iter().filter(|root| path.starts_with(&root.path));
-        around.max_by_key(|root| root.path.components().count())
-    }
-
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.roots.iter().map(|root| root.path.clone()).collect()
     }

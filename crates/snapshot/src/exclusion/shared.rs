@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
 use super::git_dir::{self, GitEntry};
-use super::parent_repository;
 use super::repository::{Repository, WorktreeTop};
 use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
 use crate::bytes::Writer;
@@ -240,12 +239,6 @@ impl RootRules {
                 None
             }
         }
-    }
-
-    /// Look for the repository that contains the root, when the root is not itself a top.
-    pub(super) fn look_above(&self, shared: &SharedRules) {
-        let above = parent_repository::find(self, shared);
-        self.record().above = above;
     }
 }
 

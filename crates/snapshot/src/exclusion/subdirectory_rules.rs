@@ -35,10 +35,11 @@ fn root_rules(shared: &Arc<SharedRules>, start: &DirRules, added: AddedRules) ->
         RuleSource::Frozen(frozen) if frozen.inside_git => return Arc::new(start.with_mode(Mode::InGit)),
         _ if added.repository.is_some() || !wanted => {}
         RuleSource::Live(live) => {
-            live.look_above(shared);
-            if let Some(above) = &live.record().above {
+            let above = parent_repository::find(live, shared);
+            if let Some(above) = &above {
                 rules = rules.with_above(above);
             }
+            live.record().above = above;
         }
         RuleSource::Frozen(frozen) => {
             if let Some(above) = &frozen.above {

@@ -363,11 +363,6 @@ impl Old {
         let parent = self.dir.parent()?;
         if is_part(parent) { parent.parent() } else { Some(parent) }
     }
-
-    /// The session's path within that home.
-    fn place_in_home(&self) -> Option<&Path> {
-        self.dir.strip_prefix(self.home()?).ok()
-    }
 }
 
 impl Sessions {
@@ -376,8 +371,8 @@ impl Sessions {
     /// moved since, and another one made in its place.
     fn add_old(&mut self, home: &Home, old: Vec<Old>) {
         let is_listed = |old: &Old| {
-            let place = old.place_in_home().map(|place| home.dir.join(place));
-            place.is_some_and(|place| self.there.contains(&place))
+            let place = old.home().and_then(|above| old.dir.strip_prefix(above).ok());
+            place.is_some_and(|place| self.there.contains(&home.dir.join(place)))
         };
         let former: Vec<PathBuf> = old
             .iter()

@@ -159,8 +159,8 @@ impl ApplyWork<'_> {
         // One for this task, so that the directory is not finished while it works in it.
         let waits = 1 + dir.children.len() + usize::from(late) + parts.len();
         self.pending[index].store(waits, Ordering::Release);
-        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
-            dir.children.iter().partition(|child| self.is_early(**child));
+        let goes = |child: &&DirIndex| matches!(self.plan.dirs[**child].how, DirEntryMode::Remove { .. });
+        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) = dir.children.iter().partition(goes);
         queue.push_all(others.into_iter().map(ApplyTask::Dir));
         queue.push_all(parts.map(|start| ApplyTask::Steps(index, part(start))));
         if let Some(first) = first {
@@ -220,10 +220,6 @@ impl ApplyWork<'_> {
         let error = io::Error::from(error.kind());
         outcome
             .note(self.plan.path_of(index, step.name()), RestoreError::io("open its parent")(error).into());
-    }
-
-    fn is_early(&self, index: DirIndex) -> bool {
-        matches!(self.plan.dirs[index].how, DirEntryMode::Remove { .. })
     }
 
     /// Open a directory, or create it, and make it writable.

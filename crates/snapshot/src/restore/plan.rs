@@ -150,10 +150,6 @@ impl PlanDir {
             | DirEntryMode::Remove { old: entry, .. } => Some(&entry.name),
         }
     }
-
-    fn is_lasting(&self) -> bool {
-        matches!(self.how, DirEntryMode::Enter(_) | DirEntryMode::Top(_))
-    }
 }
 
 impl NameStep {
@@ -348,7 +344,9 @@ impl Layout {
     /// Whether work on its names changes the directory's time.
     pub(super) fn is_touched(&self, index: DirIndex) -> bool {
         let dir = &self.dirs[index];
-        dir.steps.any_moves() || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
+        let stays =
+            |child: &DirIndex| matches!(self.dirs[*child].how, DirEntryMode::Enter(_) | DirEntryMode::Top(_));
+        dir.steps.any_moves() || !dir.children.iter().all(stays)
     }
 
     /// Number of steps and entered directories, for progress.

@@ -139,11 +139,7 @@ impl OpenPack {
         Ok(read == start.len() && start == PACK_START)
     }
 
-    pub(super) fn content_damaged(&self, key: ObjectKey) -> StoreError {
-        self.damaged(Some(key), Damage::Content)
-    }
-
-    fn damaged(&self, key: Option<ObjectKey>, damage: Damage) -> StoreError {
+    pub(super) fn damaged(&self, key: Option<ObjectKey>, damage: Damage) -> StoreError {
         StoreError::Damaged { file: self.path.clone(), object: key, damage }
     }
 

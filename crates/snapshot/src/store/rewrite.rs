@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounts::{Account, Class};
-use super::error::{StoreError, StoreProblem};
+use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::handle::Store;
 use super::index::ObjectLocation;
@@ -234,7 +234,7 @@ impl RewriteWork<'_> {
             let raw = if head.codec == Codec::Raw { Some(&payload) } else { unpacked.as_ref() };
             match raw {
                 Some(raw) if is_content_of(&entry.key, raw) => Ok(payload),
-                _ => Err(open.content_damaged(entry.key)),
+                _ => Err(open.damaged(Some(entry.key), Damage::Content)),
             }
         });
         let payload = match read {

@@ -35,7 +35,9 @@ pub(super) fn run(plan: &mut LaunchPlan) -> Result<(), Failure> {
 fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Step, Errno)> {
     let (step, done) = match op {
         SetupOp::MapIds { uid_map, gid_map } => (Step::MapIds, map_ids(uid_map, gid_map)),
-        SetupOp::MakePrivate => (Step::MakePrivate, make_private()),
+        SetupOp::MakePrivate => {
+            (Step::MakePrivate, mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE, c""))
+        }
         SetupOp::CloneTree { path, slot } => {
             (Step::CloneTree, clone_tree(path).map(|tree| slots[*slot] = tree))
         }
@@ -73,10 +75,6 @@ fn write_file(path: &CStr, text: &CStr) -> Result<(), Errno> {
         libc::close(fd);
         if written == bytes.len() as isize { Ok(()) } else { Err(errno) }
     }
-}
-
-fn make_private() -> Result<(), Errno> {
-    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE, c"")
 }
 
 fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Result<(), Errno> {
