@@ -4,8 +4,8 @@
 //! taken before the engine's own and covers a whole operation, so that the files match the record. Each project has its
 //! own lock: two projects never wait for each other.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::file;
@@ -118,7 +118,7 @@ impl Folder {
 /// Takes the lock; `None` if the folder was removed while waiting.
 fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
     let path = dir.join(LOCK);
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let open = nono_sys::fs::open_lock(&path);
     let Some(lock) = file::existing(open).map_err(CheckpointError::io(&path))? else { return Ok(None) };
     lock.lock().map_err(CheckpointError::io(&path))?;
     let held = lock.metadata().map_err(CheckpointError::io(&path))?;

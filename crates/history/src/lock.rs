@@ -1,8 +1,7 @@
 //! File locks: one restore or undo of a history at a time, from reading its log to the last entry in it; one removal of
 //! owners at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use nono_snapshot::file::existing;
@@ -52,9 +51,7 @@ impl Lock {
 }
 
 fn open(path: &Path) -> Result<File, HistoryError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).map_err(HistoryError::io(path))
+    nono_sys::fs::open_lock(path).map_err(HistoryError::io(path))
 }
 
 /// Result of trying to lock a file that may be missing.

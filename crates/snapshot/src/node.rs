@@ -205,10 +205,8 @@ impl Node {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.byte(VERSION);
-        out.number(self.entries.len() as u64);
-        self.entries.iter().for_each(|entry| entry.encode(&mut out));
-        out.number(self.omitted.len() as u64);
-        self.omitted.iter().for_each(|omitted| omitted.encode(&mut out));
+        out.list(&self.entries, Entry::encode);
+        out.list(&self.omitted, Omitted::encode);
         out.finish()
     }
 
@@ -338,11 +336,10 @@ impl Entry {
 
 impl Xattr {
     pub(crate) fn encode_all(xattrs: &[Xattr], out: &mut Writer) {
-        out.number(xattrs.len() as u64);
-        for xattr in xattrs {
+        out.list(xattrs, |xattr, out| {
             out.bytes(&xattr.name);
             out.bytes(&xattr.value);
-        }
+        });
     }
 
     pub(crate) fn decode_all(from: &mut Reader<'_>) -> Result<Vec<Xattr>, Malformed> {

@@ -9,9 +9,8 @@ mod manifests;
 pub(crate) mod rebuild;
 mod record_defect;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -290,9 +289,7 @@ impl Session {
 
     fn lock_file(&self) -> Result<(PathBuf, File), SessionError> {
         let path = self.dir.join("lock");
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = open.map_err(SessionError::io(&path))?;
+        let file = nono_sys::fs::open_lock(&path).map_err(SessionError::io(&path))?;
         Ok((path, file))
     }
 

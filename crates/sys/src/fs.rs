@@ -149,14 +149,18 @@ fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<(
     result
 }
 
+/// Opens a file that is only locked, and creates it if it is missing.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 /// Exclusive lock on a file, held until drop or death; `None` when another process holds it.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = open_lock(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -6,8 +6,7 @@
 //! A note without a journal is void: its restore was interrupted before it touched anything, or right after its end. A
 //! restore that cannot be completed is reported and blocks no other session; temporary files are never captured.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -194,9 +193,7 @@ fn sweep(dir: &Path) -> Result<(), SnapshotError> {
 
 /// Lock held while a note is checked and written.
 fn lock(path: &Path) -> Result<File, SnapshotError> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(SessionError::io(path))?;
+    let file = nono_sys::fs::open_lock(path).map_err(SessionError::io(path))?;
     file.lock().map_err(SessionError::io(path))?;
     Ok(file)
 }

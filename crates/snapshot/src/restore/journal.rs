@@ -134,18 +134,18 @@ impl JournalRecord {
         out.raw(&self.id.0);
         out.bytes(self.target.as_bytes());
         out.bytes(self.safety.as_bytes());
-        out.number(self.keep_changed_since.len() as u64);
-        self.keep_changed_since.iter().for_each(|base| out.bytes(base.as_bytes()));
+        let write_path = |path: &PathBuf, out: &mut Writer| out.bytes(path.as_os_str().as_bytes());
+        out.list(&self.keep_changed_since, |base, out| out.bytes(base.as_bytes()));
         out.byte(u8::from(self.force));
-        write_paths(&mut out, &self.roots);
+        out.list(&self.roots, write_path);
         match &self.selection {
             Selection::All => out.byte(0),
             Selection::Paths(paths) => {
                 out.byte(1);
-                write_paths(&mut out, paths);
+                out.list(paths, write_path);
             }
         }
-        write_paths(&mut out, &self.except);
+        out.list(&self.except, write_path);
         let mut bytes = out.finish();
         let sum = tagged(b"nono journal\0", &[&bytes]);
         bytes.extend_from_slice(&sum);
@@ -185,13 +185,6 @@ fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
         0 => Ok(false),
         1 => Ok(true),
         _ => Err(Malformed("a flag")),
-    }
-}
-
-fn write_paths(out: &mut Writer, paths: &[PathBuf]) {
-    out.number(paths.len() as u64);
-    for path in paths {
-        out.bytes(path.as_os_str().as_bytes());
     }
 }
 

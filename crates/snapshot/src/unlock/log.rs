@@ -89,12 +89,11 @@ impl UnlockLog {
         let mut out = Writer::new();
         out.bytes(paths::bytes(root));
         out.number(u64::from(scan));
-        out.number(dirs.len() as u64);
-        for (id, above, name) in dirs {
+        out.list(dirs, |(id, above, name), out| {
             out.number(u64::from(*id));
             out.number(u64::from(*above));
             out.bytes(name);
-        }
+        });
         out.number(u64::from(dir));
         out.bytes(name);
         out.number(opened.inode);
