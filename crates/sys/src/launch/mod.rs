@@ -259,10 +259,11 @@ impl Launched {
             Ok(Some(Notice::Serving(listener))) => Ok(listener),
             Err(error) => Err(LaunchError::io(Step::Serve, &error)),
             // Init is gone, and reported the reason if it could.
-            Ok(none) => {
-                none.map_or_else(|| self.begun(), |_| Ok(()))?;
+            Ok(None) => {
+                self.begun()?;
                 Err(LaunchError::new(Step::Serve, libc::EPROTO))
             }
+            Ok(Some(_)) => Err(LaunchError::new(Step::Serve, libc::EPROTO)),
         }
     }
 
