@@ -1,5 +1,4 @@
-//! Import of checkpoints that another tool took, each once: `imported.json` keeps the names of all imported ones, also
-//! of those that were removed again.
+//! Import of checkpoints that another tool took, each once: `imported.json` keeps all names, also of removed ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;

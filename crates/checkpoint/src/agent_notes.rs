@@ -1,17 +1,15 @@
 //! Notes to agents about restores: `notes/<digest>.json` below nono's state, one file for each conversation.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+use nono_history::lock::Lock;
 use nono_snapshot::file::{self, Sync};
-use nono_sys::hex;
-use sha2::{Digest, Sha256};
 
 use crate::error::CheckpointError;
 use crate::host::Host;
 use crate::json;
 use crate::manager::RestoreNote;
+use crate::turns::file_name;
 
 /// Maximum number of notes of a conversation; those of an ended one are never fetched.
 const NOTES: usize = 20;
@@ -21,21 +19,12 @@ fn dir(host: &Host) -> PathBuf {
 }
 
 fn path(host: &Host, agent: &str, session: &str) -> PathBuf {
-    let mut digest = Sha256::new();
-    // With its length, so that different pairs have different digests.
-    digest.update((agent.len() as u64).to_le_bytes());
-    digest.update(agent);
-    digest.update(session);
-    dir(host).join(format!("{}.json", &hex::encode(&digest.finalize())[..32]))
+    dir(host).join(file_name(agent, session))
 }
 
 /// Locks the notes of all conversations for a short change.
-fn lock(host: &Host) -> Result<File, CheckpointError> {
-    let path = dir(host).join("lock");
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = open.map_err(CheckpointError::io(&path))?;
-    lock.lock().map_err(CheckpointError::io(&path))?;
-    Ok(lock)
+fn lock(host: &Host) -> Result<Lock, CheckpointError> {
+    Ok(Lock::wait(&dir(host).join("lock"))?)
 }
 
 pub(crate) fn add(host: &Host, agent: &str, session: &str, note: RestoreNote) -> Result<(), CheckpointError> {
@@ -73,8 +62,7 @@ pub(crate) fn take(
     Ok(taken)
 }
 
-/// Removes the note of a restore that was undone. Returns whether the agent had not fetched it yet, so that no further
-/// note is needed.
+/// Removes the note of a restore that was undone. True if the agent had not fetched it: then no other is needed.
 pub(crate) fn withdraw(
     host: &Host,
     agent: &str,

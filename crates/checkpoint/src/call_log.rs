@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -118,24 +118,24 @@ impl CallRecord {
 /// Adds an entry. For the holder of the lock.
 pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
-    let damaged =
-        |error: serde_json::Error| CheckpointError::Damaged { path: path.clone(), what: error.to_string() };
     // Separates the entry from an incomplete line that a killed process may have left.
     let mut text = vec![b'\n'];
-    serde_json::to_writer(&mut text, line).map_err(damaged)?;
-    text.push(b'\n');
+    put(&mut text, line, &path)?;
     let mut open = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
     let written = open.as_mut().map_or(Ok(()), |file| file.write_all(&text));
     open.map(|_| ()).and(written).map_err(CheckpointError::io(&path))
 }
 
+fn put(text: &mut Vec<u8>, line: &CallRecord, path: &Path) -> Result<(), CheckpointError> {
+    serde_json::to_writer(&mut *text, line).map_err(|error| CheckpointError::damaged(path, error))?;
+    text.push(b'\n');
+    Ok(())
+}
+
 /// All readable entries, oldest first.
 pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>, CheckpointError> {
     let path = dir.join(FILE);
-    let bytes = match file::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(CheckpointError::io(&path))?,
-    };
+    let bytes = file::read_existing(&path).map_err(CheckpointError::io(&path))?.unwrap_or_default();
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
@@ -156,11 +156,7 @@ pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<Snap
 fn save(folder: &Folder, lines: &[CallRecord]) -> Result<(), CheckpointError> {
     let path = folder.file(FILE);
     let mut text = Vec::new();
-    for line in lines {
-        serde_json::to_writer(&mut text, line)
-            .map_err(|error| CheckpointError::Damaged { path: path.clone(), what: error.to_string() })?;
-        text.push(b'\n');
-    }
+    lines.iter().try_for_each(|line| put(&mut text, line, &path))?;
     file::replace(&path, &text, Sync::No).map_err(CheckpointError::io(&path))
 }
 

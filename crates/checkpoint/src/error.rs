@@ -49,6 +49,10 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
+    pub(crate) fn damaged(path: impl Into<PathBuf>, what: impl std::fmt::Display) -> CheckpointError {
+        CheckpointError::Damaged { path: path.into(), what: what.to_string() }
+    }
+
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
         let path = path.into();
         move |source| CheckpointError::Io { path, source }

@@ -4,8 +4,8 @@
 //! taken before the engine's own and covers a whole operation, so that the files match the record. Each project has its
 //! own lock: two projects never wait for each other.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nono_snapshot::file;
@@ -28,8 +28,7 @@ pub(crate) struct Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread is forking has the descriptor until it executes a
-        // program.
+        // Closing is not enough: a process being forked by another thread has the descriptor until it executes.
         let _ = self.lock.unlock();
     }
 }
@@ -88,7 +87,7 @@ impl Folder {
             return Ok(());
         }
         let what = format!("it records another project, {}", self.project.workdir.display());
-        Err(CheckpointError::Damaged { path: self.file(project::PROJECT), what })
+        Err(CheckpointError::damaged(self.file(project::PROJECT), what))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -119,11 +118,8 @@ impl Folder {
 /// Takes the lock; `None` if the folder was removed while waiting.
 fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
     let path = dir.join(LOCK);
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = match open {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(CheckpointError::io(&path))?,
-    };
+    let open = nono_sys::fs::open_lock(&path);
+    let Some(lock) = file::existing(open).map_err(CheckpointError::io(&path))? else { return Ok(None) };
     lock.lock().map_err(CheckpointError::io(&path))?;
     let held = lock.metadata().map_err(CheckpointError::io(&path))?;
     let same = path.symlink_metadata().is_ok_and(|now| (now.dev(), now.ino()) == (held.dev(), held.ino()));

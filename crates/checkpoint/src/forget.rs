@@ -139,17 +139,7 @@ impl CheckpointManager {
 
     /// Removes all checkpoints of the project of this path, or of all projects, named and pinned ones included.
     pub fn clear(&self, dir: Option<&Path>, dry_run: bool) -> Result<Pruned, CheckpointError> {
-        let dirs = match dir {
-            None => self.project_dirs()?,
-            Some(dir) => {
-                let root = self.root_of(dir)?.dir;
-                let folder = project::folder_of(self.host(), &root);
-                if Project::load(&folder)?.is_none() {
-                    return Err(CheckpointError::NoProject { path: root });
-                }
-                vec![folder]
-            }
-        };
+        let dirs = self.dirs_of(dir, |folder| Ok(Project::load(folder)?.is_some()))?;
         let bytes = self.usage().count()?;
         let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
         for dir in dirs {

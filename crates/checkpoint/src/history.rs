@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::file::Sync;
-use nono_snapshot::session::{Recorded, RecordedId, SnapshotList};
+use nono_snapshot::session::{Recorded, SnapshotList};
 use nono_snapshot::{Coverage, CoverageNote, SnapshotId};
 use nono_sys::hex;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,7 @@ use crate::origin::Origin;
 use crate::project::ProjectHash;
 use crate::retention::excess;
 
-/// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, so that it is never confused with a
-/// number of the list.
+/// Permanent id of a checkpoint: twelve hexadecimal digits, the first a letter, unlike a number of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckpointId(pub(crate) String);
@@ -225,15 +224,13 @@ impl History {
         match history {
             Some(history) if history.format == FORMAT => Ok(history),
             Some(history) => {
-                let what = format!("unknown format {}", history.format);
-                Err(CheckpointError::Damaged { path, what })
+                Err(CheckpointError::damaged(path, format!("unknown format {}", history.format)))
             }
             None => Ok(History { format: FORMAT, ..History::default() }),
         }
     }
 
-    /// Loads the history for the holder of the lock: a damaged one is moved aside and started anew. `History::repair`
-    /// adds what the record knows.
+    /// Loads the history for the holder of the lock, who repairs it: a damaged one is moved aside and started anew.
     pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
         match History::load(folder) {
             Err(CheckpointError::Damaged { path, .. }) => {
@@ -278,8 +275,7 @@ impl History {
         Ok(wrong)
     }
 
-    /// Drops entries beyond `max`. Their snapshots are removed by the next sweep, because that has to wait for the
-    /// disk.
+    /// Drops entries beyond `max`. The next sweep removes their snapshots, because that waits for the disk.
     pub(crate) fn thin_out(&mut self, max: u32) {
         let gone = excess(&self.checkpoints, max);
         if gone.is_empty() {
@@ -367,8 +363,5 @@ fn foreign(note: &CoverageNote) -> Option<String> {
 }
 
 fn numbered(recorded: &Recorded) -> Option<(u32, &Recorded)> {
-    match recorded.id {
-        RecordedId::Number(number) if !recorded.thinned => Some((number, recorded)),
-        _ => None,
-    }
+    recorded.id.number().filter(|_| !recorded.thinned).map(|number| (number, recorded))
 }

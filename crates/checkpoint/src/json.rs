@@ -1,6 +1,5 @@
 //! Small state files as JSON, replaced atomically.
 
-use std::io;
 use std::path::Path;
 
 use nono_history::removal::set_file_aside;
@@ -12,12 +11,9 @@ use crate::error::CheckpointError;
 
 /// Loads a file; `None` if it does not exist.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CheckpointError> {
-    let bytes = match file::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(CheckpointError::io(path))?,
-    };
-    let damaged = |error: serde_json::Error| damaged(path, &error);
-    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+    let read = file::read_existing(path).map_err(CheckpointError::io(path))?;
+    let parsed = read.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+    parsed.map_err(|error| CheckpointError::damaged(path, error))
 }
 
 /// Loads a file for a caller that may write: a damaged one is moved aside, and the error is returned too.
@@ -43,10 +39,6 @@ pub(crate) fn load_or_default<T: DeserializeOwned + Default>(path: &Path) -> Res
 }
 
 pub(crate) fn save<T: Serialize>(path: &Path, value: &T, sync: Sync) -> Result<(), CheckpointError> {
-    let bytes = serde_json::to_vec(value).map_err(|error| damaged(path, &error))?;
+    let bytes = serde_json::to_vec(value).map_err(|error| CheckpointError::damaged(path, error))?;
     file::replace(path, &bytes, sync).map_err(CheckpointError::io(path))
-}
-
-fn damaged(path: &Path, error: &serde_json::Error) -> CheckpointError {
-    CheckpointError::Damaged { path: path.to_owned(), what: error.to_string() }
 }

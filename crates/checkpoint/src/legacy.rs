@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use nono_history::quota::disk_bytes;
+use nono_sys::time::stamp;
 use nono_sys::{fs, time};
 use serde::Deserialize;
 
@@ -34,13 +35,6 @@ impl Legacy {
 
 pub(crate) fn is_name(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
-}
-
-/// `20260506-050616` of `2026-05-06T05:06:16Z`.
-fn stamp(moment: &str) -> String {
-    let digits: String = moment.chars().filter(char::is_ascii_digit).collect();
-    let (date, clock) = digits.split_at(digits.len().min(8));
-    format!("{date}-{clock}")
 }
 
 /// Inverse of `stamp`, in seconds since 1970.
@@ -95,7 +89,7 @@ impl CheckpointManager {
                 other => return other.map(|()| path.clone()).map_err(CheckpointError::io(path)),
             }
         }
-        Err(CheckpointError::Damaged { path: self.host().state_dir.clone(), what: "it is full".to_owned() })
+        Err(CheckpointError::damaged(&self.host().state_dir, "it is full"))
     }
 
     /// Folders of superseded formats, oldest first.
@@ -131,6 +125,18 @@ impl CheckpointManager {
         self.host().state_dir.join("store")
     }
 
+    /// Folder of the project of this path, which has to be there; without a path, those of all projects.
+    pub(crate) fn dirs_of(
+        &self,
+        path: Option<&Path>,
+        is_there: impl FnOnce(&Path) -> Result<bool, CheckpointError>,
+    ) -> Result<Vec<PathBuf>, CheckpointError> {
+        let Some(path) = path else { return self.project_dirs() };
+        let root = self.root_of(path)?.dir;
+        let folder = project::folder_of(self.host(), &root);
+        if is_there(&folder)? { Ok(vec![folder]) } else { Err(CheckpointError::NoProject { path: root }) }
+    }
+
     /// Folders of all projects, sorted.
     pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         let all = entries(&project::projects_dir(self.host()))?;
@@ -144,14 +150,7 @@ impl CheckpointManager {
 
 /// Entries of a folder, sorted; empty if it does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
-    let found = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(CheckpointError::io(dir))?,
-    };
-    let mut all = Vec::new();
-    for entry in found {
-        all.push(entry.map_err(CheckpointError::io(dir))?.path());
-    }
+    let mut all = nono_snapshot::file::entries(dir).map_err(CheckpointError::io(dir))?;
     all.sort();
     Ok(all)
 }

@@ -1,7 +1,6 @@
 //! Manager of checkpoints: taking, listing, comparing, restoring, undoing, pruning.
 
 mod finish_restore;
-mod observer;
 pub(crate) mod open;
 mod query;
 mod restore;
@@ -11,8 +10,9 @@ mod undoable;
 mod versions;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nono_history::{Conflicts, Done};
 use nono_snapshot::{Change, Coverage, Observer, SnapshotId, SnapshotManager};
@@ -27,13 +27,14 @@ use crate::legacy::Legacy;
 use crate::origin::Origin;
 use crate::unprotected::Unprotected;
 pub use finish_restore::RunGone;
-use observer::{Recorder, Watcher};
 pub use turn::{TurnCall, WorkedTurn};
 pub use undoable::Undoable;
 pub use versions::{ChangedBy, FileVersion};
 
+/// Records a completed restore; returns the reason if it cannot.
+type Recorder = Box<dyn Fn(&Completed) -> Option<String> + Send + Sync>;
+
 /// Checkpoints of all projects of one state folder.
-#[derive(Debug)]
 pub struct CheckpointManager {
     host: Host,
     config: Config,
@@ -46,7 +47,7 @@ pub struct CheckpointManager {
     within: Option<Vec<PathBuf>>,
     /// nono's own temporary paths in projects.
     own: Vec<PathBuf>,
-    watcher: Option<Watcher>,
+    watcher: Arc<dyn Observer + Send>,
     recorder: Option<Recorder>,
     /// Interrupted restores that were completed, until the caller takes them.
     completed: Mutex<Vec<Completed>>,
@@ -54,6 +55,12 @@ pub struct CheckpointManager {
     others: Mutex<Vec<String>>,
     /// Checkpoints removed to free space, until the caller takes them.
     pruned: Mutex<Vec<Pruned>>,
+}
+
+impl fmt::Debug for CheckpointManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckpointManager").field("host", &self.host).finish_non_exhaustive()
+    }
 }
 
 /// Interrupted restore, or undo of one, that the next operation on its project completed or tried to complete.
@@ -139,7 +146,6 @@ pub struct ProjectOutcome {
     pub done: nono_history::Done,
 }
 
-/// Status of one project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectStatus {
     pub hash: String,
@@ -153,7 +159,6 @@ pub struct ProjectStatus {
     pub unprotected: Option<String>,
 }
 
-/// Status of all projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
     pub enabled: bool,
@@ -213,7 +218,7 @@ impl CheckpointManager {
             who,
             within: None,
             own: Vec::new(),
-            watcher: None,
+            watcher: Arc::new(()),
             recorder: None,
             completed: Mutex::default(),
             pruned: Mutex::default(),
@@ -221,8 +226,7 @@ impl CheckpointManager {
         }
     }
 
-    /// Takes the messages about interrupted restores of sessions and other projects in the same folders. Each is
-    /// returned once.
+    /// Takes the messages about interrupted restores of others in the same folders. Each is returned once.
     pub fn take_completed_others(&self) -> Vec<String> {
         std::mem::take(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -270,12 +274,12 @@ impl CheckpointManager {
 
     /// Sets the observer of the progress of long operations.
     pub fn observe(&mut self, observer: impl Observer + Send + 'static) {
-        self.watcher = Some(Watcher::new(observer));
+        self.watcher = Arc::new(observer);
     }
 
     /// Observer for an operation; does nothing if none was set.
-    pub(crate) fn watcher(&self) -> Watcher {
-        self.watcher.clone().unwrap_or_else(|| Watcher::new(()))
+    pub(crate) fn watcher(&self) -> &Arc<dyn Observer + Send> {
+        &self.watcher
     }
 
     /// Sets the function that records completed restores in the audit log. It returns the reason if it cannot.
@@ -284,7 +288,7 @@ impl CheckpointManager {
         mut self,
         record: impl Fn(&Completed) -> Option<String> + Send + Sync + 'static,
     ) -> CheckpointManager {
-        self.recorder = Some(Recorder::new(record));
+        self.recorder = Some(Box::new(record));
         self
     }
 

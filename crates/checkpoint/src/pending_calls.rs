@@ -6,8 +6,7 @@
 //! the agent's: its damage is undone, and what a restore removes is stored in any case. A `.git` is attributed as a
 //! whole.
 //!
-//! The changes of calls are recorded in [`crate::call_log`], with the marks before and after; marks needed to undo a turn
-//! are kept.
+//! The changes of calls are recorded in [`crate::call_log`], with the marks around them, kept while undo needs them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,7 +92,6 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Changes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CallChanges {
     call: PendingCall,
@@ -233,8 +231,7 @@ impl PendingCalls {
     ) -> Result<PendingCalls, CheckpointError> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall { reason: reason.map(crate::origin::bounded), ..PendingCall::of(origin) };
-        // Calls of an earlier turn of this conversation have ended, and changes since they began are attributed to
-        // them.
+        // Calls of an earlier turn of this conversation have ended; changes since are attributed to them.
         let last = marks.open.last().cloned();
         let at_once = marks.open.len();
         marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));

@@ -47,33 +47,10 @@ pub const MARKERS: [&str; 24] = [
 ];
 
 /// Top-level folders: never a project, though a project may be in them.
-const SYSTEM: [&str; 25] = [
-    "/bin",
-    "/boot",
-    "/dev",
-    "/dev/shm",
-    "/etc",
-    "/home",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/media",
-    "/mnt",
-    "/nix",
-    "/opt",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/snap",
-    "/srv",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/usr/local",
-    "/var",
-    "/var/tmp",
-];
+const SYSTEM: &str = "
+    /bin /boot /dev /dev/shm /etc /home /lib /lib32 /lib64 /libx32 /media /mnt /nix /opt /proc /run
+    /sbin /snap /srv /sys /tmp /usr /usr/local /var /var/tmp
+";
 
 /// Folders of the kernel, which hold no ordinary files.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -141,8 +118,7 @@ impl Project {
         self.place.as_ref().is_some_and(|place| place.is_gone(&self.workdir))
     }
 
-    /// Loads the project in a folder of `projects/`; `None` if there is none. If the file is damaged or missing, the
-    /// engine's record is used.
+    /// Loads the project in a folder of `projects/`, if there is one; without a sound file, from the engine's record.
     pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
         match crate::json::load(&folder.join(PROJECT)) {
             Ok(Some(project)) => Ok(Some(project)),
@@ -206,19 +182,17 @@ pub fn root_of(host: &Host, path: &Path) -> Result<Root, CheckpointError> {
     root_within(host, path, None)
 }
 
-/// Project of a path, limited to the folders in `within`: if a marker or a history is above one of them, that folder is
-/// the project.
+/// Project of a path, limited to the folders in `within`: one of them, if a marker or a history is only above it.
 pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Result<Root, CheckpointError> {
     let path = resolve(path)?;
     let inside = |dir: &Path| within.is_none_or(|folders| folders.iter().any(|known| dir.starts_with(known)));
     if !inside(&path) {
         return Err(CheckpointError::NotAllowed { path });
     }
-    let state = host.state_dir.canonicalize().unwrap_or_else(|_| host.state_dir.clone());
-    if path.starts_with(&state) {
-        return Err(CheckpointError::TooBroad { path, why: "it is nono's own state" });
+    if path.starts_with(real(&host.state_dir)) {
+        return Err(CheckpointError::TooBroad { path, why: OWN_STATE });
     }
-    let home = host.home.canonicalize().unwrap_or_else(|_| host.home.clone());
+    let home = real(&host.home);
     let all = || nameable(&path).take_while(|dir| too_broad(dir, &home).is_none());
     let narrow = || all().take_while(|dir| inside(dir));
     let registered = narrow().find(|dir| is_registered(host, dir));
@@ -251,13 +225,18 @@ pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Resu
 
 /// Refuses a folder that is too broad for a project, by its resolved path.
 pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<(), CheckpointError> {
-    let home = host.home.canonicalize().unwrap_or_else(|_| host.home.clone());
-    let state = host.state_dir.canonicalize().unwrap_or_else(|_| host.state_dir.clone());
-    let own = dir.starts_with(&state).then_some("it is nono's own state");
-    match own.or_else(|| too_broad(dir, &home)) {
+    let own = dir.starts_with(real(&host.state_dir)).then_some(OWN_STATE);
+    match own.or_else(|| too_broad(dir, &real(&host.home))) {
         Some(why) => Err(CheckpointError::TooBroad { path: dir.to_owned(), why }),
         None => Ok(()),
     }
+}
+
+const OWN_STATE: &str = "it is nono's own state";
+
+/// Path without links, if it exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Directory of the path itself; the nearest existing one.
@@ -286,7 +265,7 @@ fn too_broad(dir: &Path, home: &Path) -> Option<&'static str> {
     if home.starts_with(dir) {
         return Some("the home folder is in it");
     }
-    if SYSTEM.iter().any(|system| dir == Path::new(system)) {
+    if SYSTEM.split_whitespace().any(|system| dir == Path::new(system)) {
         return Some("it is a folder of the system");
     }
     if KERNEL.iter().any(|kernel| dir.starts_with(kernel)) && !dir.starts_with("/dev/shm") {
@@ -312,8 +291,7 @@ pub(crate) fn is_in_another(path: &Path, cwd: &Path, home: &Path) -> bool {
         return false;
     }
     let Some(path) = path.ancestors().find_map(|above| above.canonicalize().ok()) else { return false };
-    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (cwd, home) = (resolved(cwd), resolved(home));
+    let (cwd, home) = (real(cwd), real(home));
     let Some(dir) = path.ancestors().find(|dir| marker(dir).is_some()) else { return false };
     !cwd.starts_with(dir) && too_broad(dir, &home).is_none() && of_the_system(dir).is_none()
 }

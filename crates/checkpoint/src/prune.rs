@@ -136,7 +136,9 @@ impl CheckpointManager {
         let marker = self.host().state_dir.join(MARKER);
         let interval = u64::from(self.config().min_interval_hours) * HOUR;
         let clock = || Clock::automatic(&marker, interval, DAY);
-        if !self.config().auto_prune || !self.has_something()? || clock().is_none() {
+        let nothing =
+            || Ok::<_, CheckpointError>(self.project_dirs()?.is_empty() && self.legacy()?.is_empty());
+        if !self.config().auto_prune || nothing()? || clock().is_none() {
             return Ok(None);
         }
         let Some(_one) = self.sweeping(false)? else { return Ok(None) };
@@ -158,10 +160,6 @@ impl CheckpointManager {
             return Ok(None);
         }
         self.sweep(&retention, &Clock::asked(), false, FreeingGoal::OrNothing).map(Some)
-    }
-
-    fn has_something(&self) -> Result<bool, CheckpointError> {
-        Ok(!self.project_dirs()?.is_empty() || !self.legacy()?.is_empty())
     }
 
     /// Takes the sweep lock; `None` while another process has it, unless `wait` is set.

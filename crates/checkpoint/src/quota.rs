@@ -1,8 +1,7 @@
 //! Choice of the checkpoints to remove to free space, planned before any removal.
 //!
 //! First the safety snapshots of older restores, then the oldest checkpoint of the project that has the most left, and
-//! so on: a project with few loses none while another has many. Never the newest of a project, never a named or pinned
-//! one.
+//! so on: one with few loses none while another has many. Never a project's newest, a named or a pinned one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,8 +35,7 @@ pub(crate) enum FreeingGoal {
 }
 
 impl CheckpointManager {
-    /// Removes checkpoints until `needed` more bytes fit, for a checkpoint of `project`. `false` if that is impossible;
-    /// then nothing is removed.
+    /// Removes checkpoints until `needed` more bytes fit for one of `project`, or none: `false` if that is impossible.
     pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool, CheckpointError> {
         let max = self.retention().max_bytes;
         let Some(_one) = self.sweeping(true)? else { return Ok(false) };

@@ -23,8 +23,7 @@ pub struct Repaired {
 }
 
 impl CheckpointManager {
-    /// Moves damaged files of all projects aside and rebuilds them. The engine's own files are repaired first
-    /// ([`nono_snapshot::repair`]).
+    /// Moves damaged files of all projects aside and rebuilds them, after the engine's ([`nono_snapshot::repair`]).
     pub fn repair(&self, dry_run: bool) -> Result<Repaired, CheckpointError> {
         let mut repaired = Repaired::default();
         for dir in self.project_dirs()? {

@@ -39,7 +39,7 @@ impl From<HistoryError> for CheckpointError {
             HistoryError::Io { path, source } => CheckpointError::Io { path, source },
             HistoryError::Damaged { path, what } => CheckpointError::Damaged { path, what },
             HistoryError::Format { path, format } => {
-                CheckpointError::Damaged { path, what: format!("unknown format {format}") }
+                CheckpointError::damaged(path, format!("unknown format {format}"))
             }
             HistoryError::PartOfRepository { path, git } => CheckpointError::PartOfRepository { path, git },
             HistoryError::Snapshot(error) => CheckpointError::Snapshot(error),

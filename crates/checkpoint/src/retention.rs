@@ -5,8 +5,7 @@ use nono_sys::time;
 
 use crate::history::{Checkpoint, CheckpointId};
 
-/// Checkpoints to remove, of a history from the oldest to the newest. Named and pinned ones are neither chosen nor
-/// counted; the newest one always stays.
+/// Checkpoints to remove of a history, oldest first; neither named and pinned ones, which do not count, nor the newest.
 pub fn excess<'a>(checkpoints: &'a [Checkpoint], max: u32) -> Vec<CheckpointId> {
     let max = usize::try_from(max).unwrap_or(usize::MAX).max(1);
     let entry = |one: &'a Checkpoint| RetentionCandidate {

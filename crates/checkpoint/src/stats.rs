@@ -14,7 +14,6 @@ const COUNTED: u64 = 4 << 20;
 /// Time after which a coarser result is used, since two files may have nothing in common.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Counts changes.
 pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
     let mut stats = Stats::default();
     for change in changes.iter().filter(|change| !is_git(&change.path)) {
@@ -23,13 +22,10 @@ pub(crate) fn count(manager: &SnapshotManager, changes: &[Change]) -> Stats {
             continue;
         }
         let hash = |side: Option<&nono_snapshot::diff::Version>| side.and_then(|version| version.hash);
-        let old = text(manager, hash(change.old.as_ref()));
-        let new = text(manager, hash(change.new.as_ref()));
-        if let (Some(old), Some(new)) = (old, new) {
-            let (insertions, deletions) = lines(&old, &new);
-            stats.insertions += insertions;
-            stats.deletions += deletions;
-        }
+        let lines = between(manager, hash(change.old.as_ref()), hash(change.new.as_ref()));
+        let (insertions, deletions) = lines.unwrap_or_default();
+        stats.insertions += insertions;
+        stats.deletions += deletions;
     }
     stats
 }
@@ -47,8 +43,7 @@ pub(crate) fn is_git(path: &Path) -> bool {
     git_of(path).is_some()
 }
 
-/// Bytes of one side, empty for a missing file; `None` for binary content. A lost content is `None` too: damage must
-/// not prevent a list.
+/// Bytes of one side, empty for a missing file; `None` for binary or lost content: damage must not prevent a list.
 fn text(manager: &SnapshotManager, hash: Option<ContentHash>) -> Option<Vec<u8>> {
     let Some(hash) = hash else { return Some(Vec::new()) };
     manager.content(hash, COUNTED).ok().flatten().filter(|bytes| !bytes.contains(&0))

@@ -68,7 +68,8 @@ pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
         ToolCall::Files { paths, .. } => {
             let mut targets: Vec<PathBuf> = Vec::new();
             for path in paths.iter().take(TARGETS) {
-                let path = tilde(path, home).unwrap_or_else(|| cwd.join(path));
+                // Some tools do not expand `~`.
+                let path = path.strip_prefix("~").map_or_else(|_| cwd.join(path), |rest| home.join(rest));
                 if !targets.contains(&path) {
                     targets.push(path);
                 }
@@ -90,8 +91,7 @@ pub fn judge(call: &ToolCall, cwd: &Path, home: &Path) -> Judgement {
     Judgement::Destructive { targets, reason: reason(call) }
 }
 
-/// Whether a call removes nono's own history or hooks, by which its effects could be undone. A help against mistakes and no
-/// boundary: a script can hide it.
+/// Whether a call removes nono's own history or hooks. A help against mistakes and no boundary: a script can hide it.
 pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
     match call {
         // Most lines do not name nono, and need not be split for this.
@@ -100,11 +100,6 @@ pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
         }
         ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => false,
     }
-}
-
-/// Expands `~` and `~/x`, which some tools do not.
-fn tilde(path: &Path, home: &Path) -> Option<PathBuf> {
-    path.strip_prefix("~").ok().map(|rest| home.join(rest))
 }
 
 /// Label of the checkpoint before a call, in one short line.

@@ -4,11 +4,10 @@
 //! The project's history links turns to checkpoints; here is only the current turn. A damaged or missing file is
 //! started anew, with ids that were never used before: a repeated id would seem to have its checkpoint already.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use nono_history::lock::Lock;
 
 use nono_snapshot::file::{self, Sync};
 use nono_sys::hex;
@@ -95,13 +94,8 @@ impl Turns {
     }
 
     /// Locks the turns of all conversations for a short lookup.
-    fn lock(&self) -> Result<File, CheckpointError> {
-        let path = self.dir.join("lock");
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let lock = open.map_err(CheckpointError::io(&path))?;
-        lock.lock().map_err(CheckpointError::io(&path))?;
-        Ok(lock)
+    fn lock(&self) -> Result<Lock, CheckpointError> {
+        Ok(Lock::wait(&self.dir.join("lock"))?)
     }
 }
 
@@ -109,7 +103,8 @@ fn dir(state_dir: &Path) -> PathBuf {
     state_dir.join("turns")
 }
 
-fn file_name(agent: &str, session: &str) -> String {
+/// Name of a conversation's file.
+pub(crate) fn file_name(agent: &str, session: &str) -> String {
     let mut digest = Sha256::new();
     // With its length, so that different pairs have different digests.
     digest.update((agent.len() as u64).to_le_bytes());
@@ -125,21 +120,16 @@ fn tag() -> Result<String, CheckpointError> {
 /// Removes the states of conversations that were idle for that long, and returns their number.
 pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointError> {
     let dir = dir(state_dir);
-    let entries = match std::fs::read_dir(&dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        other => other.map_err(CheckpointError::io(&dir))?,
-    };
+    if !dir.exists() {
+        return Ok(0);
+    }
     let _lock = Turns { dir: dir.clone() }.lock()?;
     let now = SystemTime::now();
     let mut removed = 0;
-    for entry in entries {
-        let entry = entry.map_err(CheckpointError::io(&dir))?;
-        let path = entry.path();
-        if entry.file_name() == "lock" {
-            continue;
-        }
-        let changed =
-            entry.metadata().and_then(|data| data.modified()).map_err(CheckpointError::io(&path))?;
+    let states = file::entries(&dir).map_err(CheckpointError::io(&dir))?.into_iter();
+    for path in states.filter(|path| !path.ends_with("lock")) {
+        let data = path.symlink_metadata().and_then(|data| data.modified());
+        let changed = data.map_err(CheckpointError::io(&path))?;
         // A time in the future is not old.
         if now.duration_since(changed).is_ok_and(|age| age > older_than) {
             file::remove(&path).map_err(CheckpointError::io(&path))?;
@@ -152,6 +142,7 @@ pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointEr
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs::File;
 
     use super::*;
 

@@ -1,5 +1,4 @@
-//! Failed checkpoints, until one succeeds: `unprotected.json` in a project's folder, or beside all projects for a
-//! folder that has none.
+//! Failed checkpoints, until one succeeds: `unprotected.json` in a project's folder, or beside all projects.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,8 +69,7 @@ pub fn without_project(host: &Host) -> Vec<Unprotected> {
     others(host).into_values().collect()
 }
 
-/// Stored failures of folders without a project. An unreadable file counts as empty, so that the next failure can be
-/// stored.
+/// Stored failures of folders without a project; none if unreadable, so that the next one can be stored.
 fn others(host: &Host) -> BTreeMap<PathBuf, Unprotected> {
     let all: Option<Vec<Unprotected>> = json::load(&host.state_dir.join(FILE)).ok().flatten();
     all.unwrap_or_default().into_iter().map(|note| (note.dir.clone(), note)).collect()

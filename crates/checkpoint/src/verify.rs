@@ -1,5 +1,4 @@
-//! Verification: every byte of the store once, then each checkpoint of each project. Damage is reported by checkpoint
-//! and path; everything else can still be restored.
+//! Verification: every byte of the store once, then each checkpoint of each project. Damage is reported by path.
 
 use std::path::{Path, PathBuf};
 
@@ -44,23 +43,13 @@ impl ProjectVerified {
 impl CheckpointManager {
     /// Verifies the store, and the project of this path; without a path, all projects.
     pub fn verify(&self, dir: Option<&Path>) -> Result<ProjectVerified, CheckpointError> {
-        let dirs = match dir {
-            None => self.project_dirs()?,
-            Some(dir) => {
-                let root = self.root_of(dir)?.dir;
-                let folder = crate::project::folder_of(self.host(), &root);
-                if !folder.join("record.json").is_file() {
-                    return Err(CheckpointError::NoProject { path: root });
-                }
-                vec![folder]
-            }
-        };
+        let dirs = self.dirs_of(dir, |folder| Ok(folder.join("record.json").is_file()))?;
         let mut verified = ProjectVerified::default();
         let mut checks = Checks::default();
         let mut found = StoreVerified::default();
         if self.store_dir().is_dir() {
             let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
-            found = verify::store(&store, &mut checks, &self.watcher())?;
+            found = verify::store(&store, &mut checks, self.watcher())?;
             (verified.objects, verified.bytes) = (found.objects, found.bytes);
             verified.problems.append(&mut found.problems);
         }

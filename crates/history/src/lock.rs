@@ -1,10 +1,10 @@
 //! File locks: one restore or undo of a history at a time, from reading its log to the last entry in it; one removal of
 //! owners at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
 use std::path::Path;
+
+use nono_snapshot::file::existing;
 
 use crate::error::HistoryError;
 
@@ -51,9 +51,7 @@ impl Lock {
 }
 
 fn open(path: &Path) -> Result<File, HistoryError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).map_err(HistoryError::io(path))
+    nono_sys::fs::open_lock(path).map_err(HistoryError::io(path))
 }
 
 /// Result of trying to lock a file that may be missing.
@@ -67,22 +65,18 @@ pub enum Tried {
 impl Tried {
     /// Try to lock this file, which is not created.
     pub fn existing(path: &Path) -> Result<Tried, HistoryError> {
-        match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Tried::Free(None)),
-            Err(error) => Err(HistoryError::io(path)(error)),
-            Ok(file) => Ok(Lock::at_once(file, path)?.map_or(Tried::Busy, |lock| Tried::Free(Some(lock)))),
-        }
+        let Some(file) = existing(File::open(path)).map_err(HistoryError::io(path))? else {
+            return Ok(Tried::Free(None));
+        };
+        Ok(Lock::at_once(file, path)?.map_or(Tried::Busy, |lock| Tried::Free(Some(lock))))
     }
 }
 
 /// Whether a restore of the history in this folder is in progress.
 pub fn is_locked(dir: &Path) -> Result<bool, HistoryError> {
     let path = dir.join(FILE);
-    let file = match File::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        other => other.map_err(HistoryError::io(&path))?,
-    };
-    nono_sys::fs::is_locked(&file).map_err(HistoryError::io(&path))
+    let file = existing(File::open(&path)).map_err(HistoryError::io(&path))?;
+    file.map_or(Ok(false), |file| nono_sys::fs::is_locked(&file)).map_err(HistoryError::io(&path))
 }
 
 impl Drop for Lock {

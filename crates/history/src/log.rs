@@ -4,14 +4,13 @@
 //! before it begins: after a kill the engine completes the step, and the first safety snapshot recorded since belongs
 //! to it. An undo is a restore like any other, and names the one it undid.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nono_snapshot::file::{self, Sync};
 use nono_snapshot::hash::content_hash;
 use nono_snapshot::paths;
-use nono_snapshot::session::{RecordedId, SnapshotList};
+use nono_snapshot::session::SnapshotList;
 use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -126,8 +125,7 @@ impl<D> Default for RestoreHistory<D> {
 }
 
 impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
-    /// Read the log. A damaged file counts as empty: what differs from the owner's last state is then a conflict, and
-    /// kept.
+    /// Read the log. A damaged one counts as empty: what differs from the owner's last state is kept as a conflict.
     pub fn load(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { .. }) => Ok(RestoreHistory::default()),
@@ -157,10 +155,8 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     /// Read the log; damage is an error.
     pub fn read(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
         let path = dir.join(FILE);
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RestoreHistory::default()),
-            other => other.map_err(HistoryError::io(&path))?,
-        };
+        let read = file::read_existing(&path).map_err(HistoryError::io(&path))?;
+        let Some(bytes) = read else { return Ok(RestoreHistory::default()) };
         let log: RestoreHistory<D> =
             serde_json::from_slice(&bytes).map_err(|error| HistoryError::damaged(&path, error))?;
         if log.format != FORMAT {
@@ -180,8 +176,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
         Ok(bytes)
     }
 
-    /// Write the log, with a restore in progress: atomically, and durable after a power failure. The caller holds the
-    /// owner's lock.
+    /// Write the log, with a restore in progress, atomically and durably. The caller holds the owner's lock.
     pub fn save(&self, dir: &Path, under_way: Option<&Restore<D>>) -> Result<(), HistoryError> {
         let path = dir.join(FILE);
         let mut all = self.clone();
@@ -214,8 +209,7 @@ impl<D> RestoreHistory<D> {
         self.restores.iter().find(|restore| restore.id == id)
     }
 
-    /// Whether a restore was undone as a whole, and not by an undo that was itself undone. After a partial undo the
-    /// rest can still be undone.
+    /// Whether a restore was undone as a whole, by an undo that stands. After a partial one the rest can be undone.
     pub fn is_undone(&self, id: &str) -> bool {
         let Some(at) = self.restores.iter().position(|restore| restore.id == id) else { return false };
         // Only later restores can undo it, whatever the file says: so the recursion ends.
@@ -225,8 +219,7 @@ impl<D> RestoreHistory<D> {
         })
     }
 
-    /// Last restore that brought all of these paths (everything if empty) back to the first snapshot, and was not
-    /// undone.
+    /// Last restore, not undone, that brought all of these paths (everything if empty) back to the first snapshot.
     pub fn brought_back(&self, paths: &[PathBuf]) -> Option<&Restore<D>> {
         let first = SnapshotId::Number(0);
         let restores = self.restores.iter().filter(|restore| restore.complete && restore.undoes.is_none());
@@ -350,8 +343,8 @@ impl Pending {
     /// Completed step, with the snapshots recorded for it.
     fn finished(self, record: &SnapshotList) -> Option<RestoreStep> {
         let new = record.snapshots.iter().skip(self.recorded).filter_map(|recorded| match &recorded.id {
-            RecordedId::Safety(id) => Some(id),
-            RecordedId::Number(_) => None,
+            SnapshotId::Safety(id) => Some(id),
+            SnapshotId::Number(_) => None,
         });
         let (safety, others): (Vec<&String>, Vec<&String>) = new.partition(|id| id.starts_with("safety-"));
         let safety = SnapshotId::Safety((*safety.first()?).clone());

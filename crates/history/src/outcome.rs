@@ -36,15 +36,11 @@ pub struct Done {
     pub undo: Option<String>,
     pub changes: Changes,
     pub kept: Vec<Skipped>,
-    /// As in a [`Plan`].
+    /// This one and the next four are as in a [`Plan`].
     pub merged: Vec<Merge>,
-    /// As in a [`Plan`].
     pub lost: Vec<Lost>,
-    /// As in a [`Plan`].
     pub cannot_tell_conflicts: bool,
-    /// As in a [`Plan`].
     pub repositories: Vec<PathBuf>,
-    /// As in a [`Plan`].
     pub still_executes: Vec<(PathBuf, Later)>,
     pub failed: Vec<(PathBuf, String)>,
     /// Whether a failure may succeed later; a file owner that cannot be set does not count.
@@ -110,23 +106,19 @@ impl Done {
 
     /// Whether another attempt may do more: by force, or when an obstacle is gone.
     pub(crate) fn is_left(&self) -> bool {
-        let passes = |kept: &Skipped| match kept.why {
-            Why::ChangedSince
-            | Why::NotStored(_)
-            | Why::HoldsOthers
-            | Why::InTheWay
-            | Why::Appeared
-            | Why::ChangedMeanwhile
-            | Why::OpenForWriting => true,
-            Why::RootFailed(_)
-            | Why::RootUnknown
-            | Why::NotCaptured(_)
-            | Why::NotFound
-            | Why::Repository
-            | Why::IncompleteRepository(_)
-            | Why::StillWritten => false,
+        let stays = |kept: &Skipped| {
+            matches!(
+                kept.why,
+                Why::RootFailed(_)
+                    | Why::RootUnknown
+                    | Why::NotCaptured(_)
+                    | Why::NotFound
+                    | Why::Repository
+                    | Why::IncompleteRepository(_)
+                    | Why::StillWritten
+            )
         };
-        self.failed_for_now || self.kept.iter().any(passes)
+        self.failed_for_now || !self.kept.iter().all(stays)
     }
 
     pub(crate) fn absorb(&mut self, restored: Restored) {

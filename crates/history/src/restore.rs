@@ -366,8 +366,7 @@ impl Prepared {
         self.options.except.extend(there);
     }
 
-    /// Limit the restore to contents, symlinks and modes: the target's other metadata is invented, and missing paths
-    /// are unknown to it.
+    /// Limit the restore to contents, symlinks and modes of known paths: the target's other metadata is invented.
     fn only_contents(&mut self, changed: &BTreeSet<PathBuf>, removed: &[PathBuf], roots: &[PathBuf]) {
         self.options.except.extend(removed.iter().cloned());
         let kept = changed.iter().filter(|path| !removed.contains(path));

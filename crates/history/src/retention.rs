@@ -23,13 +23,11 @@ pub struct RetentionCandidate<'a> {
 pub enum Keep {
     /// Remove the oldest: each entry is the way back from the next one.
     Newest,
-    /// Thin out: half of the entries are the newest, some the last of each hour before them, the rest the last of each
-    /// day before those.
+    /// Thin out: half are the newest, some the last of each hour before them, the rest the last of each day before.
     Spread,
 }
 
-/// Indexes of the entries to remove from a history sorted from the oldest to the newest: by its own order, not by the
-/// recorded times.
+/// Indexes of the entries to remove from a history in its own order, oldest first, not by the recorded times.
 pub fn excess(entries: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec<usize> {
     let mut kept: Vec<(usize, RetentionCandidate<'_>)> = Vec::new();
     let mut gone = Vec::new();
@@ -46,8 +44,7 @@ pub fn excess(entries: &[RetentionCandidate<'_>], max: usize, keep: Keep) -> Vec
     gone
 }
 
-/// Entries taken by a sandboxed command displace its own earlier ones, never those of others nor the first one of its
-/// run. Returns the oldest such entry.
+/// Oldest entry but the first of the last one's sandboxed run: a command displaces only its own earlier entries.
 fn of_the_same_run(kept: &[(usize, RetentionCandidate<'_>)]) -> Option<usize> {
     let ((_, last), before) = kept.split_last()?;
     let run = last.run?;

@@ -26,8 +26,7 @@ pub enum Conflicts {
 #[derive(Clone, Debug)]
 pub struct SnapshotChoice {
     pub target: SnapshotId,
-    /// Absolute paths; a directory includes its content. Everything if empty, unless there are `edits`: then only
-    /// those.
+    /// Absolute paths, directories with their content. Empty means everything, or with `edits` only those.
     pub paths: Vec<PathBuf>,
     /// Paths to leave as they are.
     pub except: Vec<PathBuf>,
@@ -54,8 +53,7 @@ impl Edit {
 /// Differences between owners: which changes are the owner's, and what is left alone.
 #[derive(Clone, Debug, Default)]
 pub struct OwnerRules {
-    /// States that the owner or a restore left: a path that differs from all of them was changed by others. None if the
-    /// two cannot be told apart.
+    /// States that the owner or a restore left: what differs from all of them is by others. None if that is unknown.
     pub since: Option<Vec<SnapshotId>>,
     /// Last state that the owner left: base of merges.
     pub left: Option<SnapshotId>,

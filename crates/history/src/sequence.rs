@@ -1,6 +1,5 @@
 //! Order of sessions and restores of one state folder, of all owners: a counter in a file, independent of wrong clocks
-//! and of several restores in one second. If the file lost its number in a power failure, the highest one stored with a
-//! session or a restore counts.
+//! and of several restores in one second. If a power failure took it, the highest stored number counts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -33,10 +32,7 @@ pub fn next_in(state_dir: &Path) -> io::Result<Option<u64>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(counter(state_dir));
-    let mut file = match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
+    let Some(mut file) = file::existing(opened)? else { return Ok(None) };
     file.lock()?;
     let taken = count_up(&mut file, || highest(state_dir));
     // Closing is not enough: a child between fork and exec still has the descriptor.

@@ -158,8 +158,7 @@ impl History<'_> {
         Ok(self.has_journal() || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
     }
 
-    /// Complete an interrupted restore. The caller holds the owner's lock, and finishes the result; None if nothing had
-    /// been changed.
+    /// Complete an interrupted restore, for the owner to finish under its lock; None if nothing had been changed.
     pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>, HistoryError> {
         let mut log: RestoreHistory<D> = RestoreHistory::load_or_begin(self.dir)?;
         let mut done = Done::default();

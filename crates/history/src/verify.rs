@@ -30,8 +30,7 @@ pub struct OwnerVerified {
     pub lost: Vec<(SnapshotId, Vec<PathBuf>)>,
 }
 
-/// Check a store, unless that was done before with the same `checks`. A cancelled check is an error: its partial result
-/// is useless.
+/// Check a store, unless the same `checks` did. A cancelled check is an error: its partial result is useless.
 pub fn store(
     store: &Store,
     checks: &mut Checks,

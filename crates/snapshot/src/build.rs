@@ -79,8 +79,7 @@ pub(crate) fn build(
             }
             omitted.push((listing.id, node.omitted));
         }
-        // A directory that was only searched, and in which nothing was found, counts as excluded with its parent's
-        // entry.
+        // A directory that was only searched, and in which nothing was found, is excluded with its parent's entry.
         let left_out = listing.left_out.filter(|_| empty);
         if left_out.is_some() {
             omitted.pop();

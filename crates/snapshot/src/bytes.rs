@@ -58,6 +58,11 @@ impl Writer {
         self.number(number);
     }
 
+    pub(crate) fn list<T>(&mut self, items: &[T], item: impl Fn(&T, &mut Self)) {
+        self.number(items.len() as u64);
+        items.iter().for_each(|one| item(one, self));
+    }
+
     pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }

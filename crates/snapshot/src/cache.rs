@@ -96,11 +96,7 @@ impl Cache {
     }
 
     pub(crate) fn load(path: &Path) -> io::Result<Option<Cache>> {
-        let bytes = match file::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        Ok(Cache::decode(bytes).ok())
+        Ok(file::read_existing(path)?.and_then(|bytes| Cache::decode(bytes).ok()))
     }
 
     fn decode(bytes: Vec<u8>) -> Result<Cache, Malformed> {
@@ -223,8 +219,7 @@ impl NewCache {
         Cache::decode(bytes)
     }
 
-    /// Emit the file's bytes in pieces, with zeros for the checksum; the first piece has everything up to the
-    /// directories.
+    /// Emit the file's bytes in pieces, zeros for the checksum; the first one has all up to the directories.
     fn pieces(&self, put: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut out = Writer::new();
         out.raw(MAGIC);

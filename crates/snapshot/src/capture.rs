@@ -14,13 +14,13 @@ mod until_stable;
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 pub use self::error::CaptureError;
 pub(crate) use self::error::is_full;
 use self::filesystem::Filesystem;
-use self::non_directory::{meta, single_entry};
+use self::non_directory::{Top, meta, single_entry};
 pub use self::options::{CaptureOptions, Gaps};
 pub(crate) use self::shortage::Shortage;
 use self::totals::Totals;
@@ -28,17 +28,16 @@ use self::until_stable::StableScan;
 use crate::build::Built;
 use crate::cache::{self, Cache, CachedRoot, NewCache};
 use crate::coverage::{Coverage, CoverageNote, Example};
-use crate::dirs::{DirId, Dirs, open_dir, place_of};
+use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
 use crate::hash::{ContentHash, content_hash};
 use crate::ignored_count;
 use crate::mapped::Mapped;
-use crate::node::{Entry, Kind, Name, Reason, Time};
+use crate::node::{Entry, Kind, Reason, Time};
 use crate::paths;
 use crate::pool;
 use crate::read::{self, unreadable};
-use crate::scan::{self, Ignored, Limiter, Listing, Scan, ScanCounts, ScanError, Worker};
-use crate::scan_record::Links;
+use crate::scan::{self, Limiter, Scan, ScanCounts, ScanError, Scanned, Worker};
 use crate::stat::{FoundStat, stat_at};
 use crate::state::{Observer, RootContent, RootState, SnapshotState};
 use crate::store::{ObjectKey, Published, Store, StoreError};
@@ -73,7 +72,6 @@ pub(crate) struct CaptureRequest<'a> {
     pub(crate) shortage: Option<Shortage<'a>>,
 }
 
-/// Result of a capture.
 pub(crate) struct Captured {
     pub(crate) state: SnapshotState,
     pub(crate) rules: Vec<Option<ContentHash>>,
@@ -157,38 +155,25 @@ struct OneRoot<'a> {
     inner: &'a [Vec<u8>],
 }
 
-/// A scan of a whole root.
-struct Scanned {
-    listings: Vec<Listing>,
-    links: Links,
-    counts: ScanCounts,
-    ignored: Vec<Ignored>,
-    growing: Vec<(DirId, Box<[u8]>, u64)>,
-}
-
 type Workers<'s> = Vec<Worker<'s>>;
 
 impl OneRoot<'_> {
     fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
-        let opened = self.open();
-        let (parent, name, found) = match opened {
-            Ok(opened) => opened,
+        match self.open() {
+            Ok(top) if top.found.stat.is_dir() => self.directory(workers, all, &top),
+            Ok(top) => self.single(workers, all, &top),
             Err(error) => {
                 self.missing(&error, all);
-                return Ok(workers);
+                Ok(workers)
             }
-        };
-        if found.stat.is_dir() {
-            return self.directory(workers, all, &parent, &name, &found);
         }
-        self.single(workers, all, &parent, &name, &found)
     }
 
     /// Open the root's parent directory without following links, and stat the root.
-    fn open(&self) -> io::Result<(OwnedFd, Name, FoundStat)> {
+    fn open(&self) -> io::Result<Top> {
         let (parent, name) = place_of(self.path)?;
         let found = stat_at(parent.as_fd(), name.as_bytes())?;
-        Ok((parent, name, found))
+        Ok(Top { parent, name, found })
     }
 
     /// Handle a root that does not exist: deleted if the previous snapshot has it, otherwise not covered.
@@ -228,25 +213,23 @@ impl OneRoot<'_> {
         &self,
         mut workers: Workers<'s>,
         all: &mut Totals,
-        parent: &OwnedFd,
-        name: &Name,
-        found: &FoundStat,
+        top: &Top,
     ) -> Result<Workers<'s>, CaptureError> {
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let unlock = RootFile {
             log: self.request.unlock,
             root: self.path,
-            parent: parent.as_fd(),
-            name: name.as_bytes(),
+            parent: top.parent.as_fd(),
+            name: top.name.as_bytes(),
         };
-        let entry = match single_entry(parent, name, found, &unlock, worker)? {
+        let entry = match single_entry(top, &unlock, worker)? {
             Ok(entry) => entry,
             Err(reason) => {
                 self.fail(reason, all);
                 return Ok(workers);
             }
         };
-        let growing = worker.growing.drain(..);
+        let growing = worker.found.growing.drain(..);
         let notes = growing.map(|(_, _, size)| CoverageNote::Growing { path: self.path.to_owned(), size });
         all.coverage.notes.extend(notes);
         let mut counts = ScanCounts::default();
@@ -284,9 +267,7 @@ impl OneRoot<'_> {
         &self,
         workers: Workers<'s>,
         all: &mut Totals,
-        parent: &OwnedFd,
-        name: &Name,
-        found: &FoundStat,
+        Top { parent, name, found }: &Top,
     ) -> Result<Workers<'s>, CaptureError> {
         // A failure here shows when the directory is opened.
         let log = self.request.unlock;
@@ -413,19 +394,9 @@ impl OneRoot<'_> {
             only: only.as_deref(),
         };
         let mut workers = scan::scan(&scan, workers, found.stat.ino, self.request.observer)?;
-        let mut scanned = Scanned {
-            listings: Vec::with_capacity(dirs.len()),
-            links: Links::default(),
-            counts: ScanCounts::default(),
-            ignored: Vec::new(),
-            growing: Vec::new(),
-        };
+        let mut scanned = Scanned::default();
         for worker in &mut workers {
-            scanned.listings.append(&mut worker.listings);
-            scanned.links.merge(std::mem::take(&mut worker.links));
-            scanned.counts += std::mem::take(&mut worker.counts);
-            scanned.ignored.append(&mut worker.ignored);
-            scanned.growing.append(&mut worker.growing);
+            scanned.join(std::mem::take(&mut worker.found));
         }
         scanned.listings.sort_unstable_by_key(|listing| listing.id);
         Ok((workers, scanned))

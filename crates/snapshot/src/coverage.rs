@@ -1,18 +1,15 @@
-//! What a snapshot holds and does not hold, as numbers and examples. The full answer is in the nodes, which list every
-//! excluded name with its reason.
+//! What a snapshot holds and does not hold: numbers and examples. The nodes list every excluded name with its reason.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::node::{Omitted, Reason};
+use crate::node::{Kind, Omitted, Reason};
 use crate::paths;
 
 /// Maximum number of examples kept per cause.
 const EXAMPLES: usize = 5;
 
-/// Coverage of one snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Number of regular files in the snapshot; `bytes` is their total size.
@@ -65,10 +62,10 @@ pub enum Cause {
 }
 
 /// Note about a whole snapshot or root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "note")]
 pub enum CoverageNote {
-    /// The ignore rules would have left almost nothing, so they were set aside.
+    #[error("the ignore rules in {} would leave {}, so they are set aside: everything is captured", root.display(), few(*would_leave))]
     IgnoreRulesSetAside {
         #[serde(with = "paths")]
         root: PathBuf,
@@ -76,33 +73,35 @@ pub enum CoverageNote {
         would_leave: Option<u64>,
     },
     /// Problem with the ignore rules of a root, for example an ignore file that cannot be read.
+    #[error("{}: {text}", root.display())]
     Rules {
         #[serde(with = "paths")]
         root: PathBuf,
         text: String,
     },
-    /// Files with hard links outside the roots: a restore gives the names inside a file of their own.
+    /// A restore gives the names inside the roots a file of their own.
+    #[error("{files} {} hard links outside the tracked paths", if *files == 1 { "file has" } else { "files have" })]
     LinkedOutside { files: u64 },
-    /// The stat of files on this filesystem is not trusted: every file is read each time.
+    #[error("{} is on a filesystem whose file times are not trusted: every file is read", root.display())]
     UnknownFilesystem {
         #[serde(with = "paths")]
         root: PathBuf,
     },
-    /// The stat cache could not be written: the next snapshot reads every file.
+    #[error("cannot write the stat cache of {} ({reason}): the next snapshot reads every file", root.display())]
     CacheNotSaved {
         #[serde(with = "paths")]
         root: PathBuf,
         reason: String,
     },
-    /// A file that grew while it was read: its content at one moment is captured.
+    #[error("{} grew while it was read: its first {size} bytes are captured", path.display())]
     Growing {
         #[serde(with = "paths")]
         path: PathBuf,
         size: u64,
     },
-    /// The snapshot was imported from another tool, which may not have kept everything.
+    #[error("imported from {from}, which may not have kept everything")]
     Foreign { from: String },
-    /// A root that could not be captured at all.
+    #[error("{} is not covered: {reason}", root.display())]
     RootFailed {
         #[serde(with = "paths")]
         root: PathBuf,
@@ -142,74 +141,8 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Ignored { rule, file } => write!(f, "ignored by `{rule}` in {file}"),
-            Reason::Pattern(pattern) => write!(f, "excluded by the pattern `{pattern}`"),
-            Reason::Glob(glob) => write!(f, "excluded by the glob `{glob}`"),
-            Reason::Artifact(what) => f.write_str(what),
-            Reason::Unreadable(errno) => write!(f, "cannot be read: {errno}"),
-            Reason::Unstable => f.write_str("changed each time it was read"),
-            Reason::OverBudget { size } => write!(f, "does not fit the disk budget ({size} bytes)"),
-            Reason::LargePack { size } => write!(f, "a large git pack ({size} bytes), not copied"),
-            Reason::TooLarge { size, limit } => {
-                write!(f, "larger than {limit} bytes ({size} bytes), not copied")
-            }
-            Reason::LargeFolder { limit } => write!(f, "an ignored folder of more than {limit} bytes"),
-            Reason::LargeRepository { limit } => write!(f, "a git repository of more than {limit} bytes"),
-            Reason::OtherFilesystem => f.write_str("another filesystem is mounted there"),
-            Reason::OwnState => f.write_str("nono's own state"),
-            Reason::OtherRoot => f.write_str("tracked as a root of its own"),
-            Reason::Forgotten => f.write_str("forgotten: its contents were removed"),
-            Reason::NotHeld(why) | Reason::Unit(why) => f.write_str(why),
-            Reason::RestoreTemp => f.write_str("a temporary file of an interrupted restore"),
-        }
-    }
-}
-
-impl fmt::Display for CoverageNote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CoverageNote::IgnoreRulesSetAside { root, would_leave } => {
-                let few =
-                    would_leave.map_or("almost nothing".to_owned(), |files| format!("only {files} files"));
-                let root = root.display();
-                write!(
-                    f,
-                    "the ignore rules in {root} would leave {few}, so they are set aside: everything is captured"
-                )
-            }
-            CoverageNote::Rules { root, text } => write!(f, "{}: {text}", root.display()),
-            CoverageNote::LinkedOutside { files } => {
-                let have = if *files == 1 { "file has" } else { "files have" };
-                write!(f, "{files} {have} hard links outside the tracked paths")
-            }
-            CoverageNote::UnknownFilesystem { root } => {
-                write!(
-                    f,
-                    "{} is on a filesystem whose file times are not trusted: every file is read",
-                    root.display()
-                )
-            }
-            CoverageNote::CacheNotSaved { root, reason } => {
-                let root = root.display();
-                write!(
-                    f,
-                    "cannot write the stat cache of {root} ({reason}): the next snapshot reads every file"
-                )
-            }
-            CoverageNote::Growing { path, size } => {
-                write!(f, "{} grew while it was read: its first {size} bytes are captured", path.display())
-            }
-            CoverageNote::Foreign { from } => {
-                write!(f, "imported from {from}, which may not have kept everything")
-            }
-            CoverageNote::RootFailed { root, reason } => {
-                write!(f, "{} is not covered: {reason}", root.display())
-            }
-        }
-    }
+fn few(would_leave: Option<u64>) -> String {
+    would_leave.map_or("almost nothing".to_owned(), |files| format!("only {files} files"))
 }
 
 impl Coverage {
@@ -226,9 +159,21 @@ impl Coverage {
             left_out.entries += 1;
             left_out.directories += u64::from(one.is_dir);
             if left_out.examples.len() < EXAMPLES {
-                let path = dir.join(paths::from_bytes(one.name.as_bytes()));
+                let path = dir.join(&one.name);
                 left_out.examples.push(Example { path, reason: one.reason.to_string() });
             }
+        }
+    }
+
+    /// Count a captured entry.
+    pub(crate) fn count(&mut self, kind: &Kind) {
+        match kind {
+            Kind::File { size, .. } => {
+                self.files += 1;
+                self.bytes = self.bytes.saturating_add(*size);
+            }
+            Kind::Dir { .. } => self.directories += 1,
+            _ => self.others += 1,
         }
     }
 
@@ -241,10 +186,8 @@ impl Coverage {
 
     /// Add the coverage of other roots.
     pub(crate) fn join(&mut self, other: Coverage) {
-        self.files += other.files;
-        self.bytes += other.bytes;
-        self.directories += other.directories;
-        self.others += other.others;
+        let Coverage { files, bytes, directories, others, .. } = other;
+        self.add(&crate::scan::ScanCounts { files, bytes, directories, others, ..Default::default() });
         for mut more in other.left_out {
             match self.left_out.iter_mut().find(|left_out| left_out.cause == more.cause) {
                 None => self.left_out.push(more),

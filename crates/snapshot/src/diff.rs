@@ -1,8 +1,7 @@
 //! Differences between two captured states.
 //!
-//! [`diff`] lists changes for people: content, kind, permissions. [`Aspects`] tells the restore everything that it must
-//! put back. Only subtrees with different addresses are compared. A path excluded from either state is never a change,
-//! because its content is unknown.
+//! [`diff`] lists changes for people: content, kind, permissions. [`Aspects`] tells the restore what it must put back.
+//! Only subtrees with different addresses are compared. A path that either state excludes is never a change.
 
 mod lost;
 mod walk;
@@ -111,14 +110,13 @@ impl Version {
         let plain = Version { kind: FileKind::of(&entry.kind), hash: None, size: None, mode, target: None };
         match &entry.kind {
             Kind::File { hash, size, .. } => Version { hash: Some(*hash), size: Some(*size), ..plain },
-            Kind::Symlink { target } => Version { target: Some(os_str(target).into()), ..plain },
+            Kind::Symlink { target } => Version { target: Some(paths::from_bytes(target).into()), ..plain },
             _ => plain,
         }
     }
 }
 
-/// Attributes in which two entries differ; of directories only their own. Hard links are not compared here: the restore
-/// looks at whole groups of names.
+/// Attributes in which two entries differ; of directories only their own. The restore compares hard links by groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "five independent questions")]
 pub struct Aspects {
@@ -144,9 +142,8 @@ impl Aspects {
         }
     }
 
-    /// Aspects that a restore by this process would change to turn `now` into `wanted`. An owner that the process may
-    /// not set is not among them, nor are setuid and setgid bits then: the restore reports that for the file, and it
-    /// does not count as a later change.
+    /// Aspects that a restore by this process would change to turn `now` into `wanted`. Not an owner that it may not
+    /// set, nor then setuid and setgid bits: the restore reports that, and it does not count as a later change.
     pub(crate) fn to_reach(now: &Entry, wanted: &Entry) -> Aspects {
         let aspects = Aspects::between(now, wanted);
         if !aspects.owner || may_give(wanted.meta.uid, wanted.meta.gid) {
@@ -306,7 +303,7 @@ impl Visit for Lister<'_> {
         if pair.a.is_omitted() || pair.b.is_omitted() {
             return Ok(false);
         }
-        self.path.push(os_str(pair.name.as_bytes()));
+        self.path.push(pair.name);
         let below = match (a, b) {
             (Some(a), Some(b)) => self.both(a, b),
             _ => self.one(a, b),
@@ -331,8 +328,4 @@ impl Visit for Lister<'_> {
         self.path.pop();
         Ok(())
     }
-}
-
-pub(crate) fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
-    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }

@@ -9,16 +9,17 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 
 use crate::node::Name;
+use crate::pool::locked;
 
 /// Maximum number of queued directories that keep an open descriptor.
 const OPEN_LIMIT: usize = 256;
 /// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
-const PATH_PIECE: usize = 4000;
+const PATH_PIECE: usize = 3800;
 
 const OPEN_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -45,7 +46,7 @@ impl fmt::Debug for Dirs {
 #[derive(Debug)]
 pub(crate) struct Dir {
     pub(crate) id: DirId,
-    inode: Inode,
+    pub(crate) inode: Inode,
     fd: Option<OwnedFd>,
     open: Arc<AtomicUsize>,
 }
@@ -55,12 +56,6 @@ pub(crate) struct Dir {
 pub(crate) struct Inode {
     pub(crate) dev: (u32, u32),
     pub(crate) ino: u64,
-}
-
-impl Dir {
-    pub(crate) fn inode(&self) -> Inode {
-        self.inode
-    }
 }
 
 impl Drop for Dir {
@@ -93,7 +88,7 @@ impl Dirs {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).len()
+        locked(&self.table).len()
     }
 
     /// The root, to start from. Opened anew: a duplicated descriptor would share the read offset of the listing.
@@ -103,7 +98,7 @@ impl Dirs {
 
     /// Assign a number to the directory `name` in `parent`.
     pub(crate) fn add(&self, parent: DirId, name: &[u8]) -> DirId {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = locked(&self.table);
         table.push((parent, name.into()));
         DirId::try_from(table.len() - 1).unwrap_or(DirId::MAX)
     }
@@ -132,22 +127,12 @@ impl Dirs {
     }
 
     /// Path relative to the root, with `/` between components; empty for the root.
-    pub(crate) fn path(&self, mut id: DirId) -> Vec<u8> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut backwards = Vec::new();
-        while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
-            if !backwards.is_empty() {
-                backwards.push(b'/');
-            }
-            backwards.extend(name.iter().rev());
-            id = *parent;
-        }
-        backwards.reverse();
-        backwards
+    pub(crate) fn path(&self, id: DirId) -> Vec<u8> {
+        self.names(id).join(&b'/')
     }
 
     fn names(&self, mut id: DirId) -> Vec<Box<[u8]>> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = locked(&self.table);
         let mut names = Vec::new();
         while let Some((parent, name)) = table.get(id as usize).filter(|_| id != 0) {
             names.push(name.clone());
@@ -159,29 +144,37 @@ impl Dirs {
 
     /// Parent and name; `None` for the root.
     pub(crate) fn entry(&self, id: DirId) -> Option<(DirId, Box<[u8]>)> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(id as usize).filter(|_| id != 0).cloned()
+        locked(&self.table).get(id as usize).filter(|_| id != 0).cloned()
     }
 
     /// Open a directory from the root, beneath it and without links.
     pub(crate) fn reopen(&self, id: DirId) -> io::Result<OwnedFd> {
-        let mut fd = self.root.try_clone()?;
-        let mut piece = Vec::new();
-        for name in self.names(id) {
-            if !piece.is_empty() && piece.len() + name.len() > PATH_PIECE {
-                fd = open_beneath(fd.as_fd(), &piece)?;
-                piece.clear();
-            }
-            piece.extend_from_slice(&name);
-            piece.push(b'/');
-        }
-        if piece.is_empty() { Ok(fd) } else { open_beneath(fd.as_fd(), &piece) }
+        let below = open_beneath(self.root.as_fd(), self.names(id).iter().map(|name| &**name))?;
+        below.map_or_else(|| self.root.try_clone(), Ok)
     }
 }
 
-fn open_beneath(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
+/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link.
+pub(crate) fn open_beneath<'n>(
+    top: BorrowedFd<'_>,
+    names: impl Iterator<Item = &'n [u8]>,
+) -> io::Result<Option<OwnedFd>> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(dir, path, OPEN_DIR, Mode::empty(), how)?)
+    let mut fd: Option<OwnedFd> = None;
+    let mut piece: Vec<u8> = Vec::new();
+    let open = |from: Option<OwnedFd>, path: &[u8]| {
+        let from = from.as_ref().map_or(top, |fd| fd.as_fd());
+        rustix::fs::openat2(from, path, OPEN_DIR, Mode::empty(), how)
+    };
+    for name in names {
+        if !piece.is_empty() && piece.len() + name.len() > PATH_PIECE {
+            fd = Some(open(fd, &piece)?);
+            piece.clear();
+        }
+        piece.extend_from_slice(name);
+        piece.push(b'/');
+    }
+    if piece.is_empty() { Ok(fd) } else { Ok(Some(open(fd, &piece)?)) }
 }
 
 /// Open the directory `name` in `dir`, never through a link.

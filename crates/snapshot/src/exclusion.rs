@@ -30,7 +30,6 @@ mod subdirectory_rules;
 mod tests;
 mod wildmatch;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,34 +67,16 @@ impl RuleFiles {
 }
 
 /// Note about the rules for the user.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum ExclusionNote {
     /// The tracked paths are unknown, so the ignore rules exclude nothing there.
+    #[error("git's index in {repository} is not understood ({why}): its ignore rules are set aside")]
     IndexNotUnderstood { repository: String, why: String },
     /// The file's rules are not in force.
+    #[error("cannot read {file}: {why}")]
     IgnoreFileNotRead { file: String, why: String },
-    /// The root itself is ignored; the ignore files above it are not in force.
+    #[error("the folder itself is ignored (rule {rule:?} in {file}): ignore files above it are set aside")]
     RootIgnored { rule: String, file: String },
-}
-
-impl fmt::Display for ExclusionNote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExclusionNote::IndexNotUnderstood { repository, why } => {
-                write!(
-                    f,
-                    "git's index in {repository} is not understood ({why}): its ignore rules are set aside"
-                )
-            }
-            ExclusionNote::IgnoreFileNotRead { file, why } => write!(f, "cannot read {file}: {why}"),
-            ExclusionNote::RootIgnored { rule, file } => {
-                write!(
-                    f,
-                    "the folder itself is ignored (rule {rule:?} in {file}): ignore files above it are set aside"
-                )
-            }
-        }
-    }
 }
 
 /// Exclusion rules of one scan.

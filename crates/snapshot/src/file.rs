@@ -35,6 +35,25 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The same; `None` if there is no such file.
+pub fn read_existing(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    existing(read(path))
+}
+
+/// Paths of the entries in a folder, in no particular order; none if there is no such folder.
+pub fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(entries) = existing(std::fs::read_dir(dir))? else { return Ok(Vec::new()) };
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// What was found; `None` where nothing of that name exists.
+pub fn existing<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// Replace the file with `bytes`.
 pub fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     replace_by(path, sync, |file| file.write_all(bytes))
@@ -80,8 +99,7 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 
 pub(crate) const TEMP_MARK: &str = ".tmp-";
 
-/// Remove the temporary files in `dir` whose names begin with `prefix`. The caller must be the only writer of such
-/// files.
+/// Remove the temporary files in `dir` whose names begin with `prefix`, which only the caller writes.
 pub(crate) fn sweep_temps(dir: &Path, prefix: &str) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -141,8 +159,5 @@ pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
 /// Remove a file; a missing one is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
     disk::step()?;
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    existing(std::fs::remove_file(path)).map(drop)
 }

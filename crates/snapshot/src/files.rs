@@ -54,10 +54,7 @@ pub(crate) fn each_entry(
         let Some(entry) = root.content.entry() else { continue };
         path.clone_from(&root.path);
         visit(&path, entry);
-        let node = |entry: &Entry| match entry.kind {
-            Kind::Dir { tree, .. } => objects.node(tree).map(Some),
-            _ => Ok(None),
-        };
+        let node = |entry: &Entry| entry.tree().map(|tree| objects.node(tree)).transpose();
         // Open directories, each with the number of entries seen and the length of its path.
         let mut open: Vec<(Arc<Node>, usize, usize)> = Vec::new();
         open.extend(node(entry)?.map(|node| (node, 0, paths::bytes(&path).len())));
@@ -68,7 +65,7 @@ pub(crate) fn each_entry(
             };
             *seen += 1;
             cut(&mut path, *length);
-            path.push(paths::from_bytes(entry.name.as_bytes()));
+            path.push(&entry.name);
             visit(&path, entry);
             let below = node(entry)?.map(|node| (node, 0, paths::bytes(&path).len()));
             open.extend(below);
@@ -97,7 +94,7 @@ pub(crate) fn left_out(
     }
     walk(state, objects, |dir, node| {
         let omitted = node.omitted.iter().filter(|omitted| omitted.reason != Reason::OtherRoot);
-        all.extend(omitted.map(|one| (dir.join(paths::from_bytes(one.name.as_bytes())), one.reason.clone())));
+        all.extend(omitted.map(|one| (dir.join(&one.name), one.reason.clone())));
     })?;
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all)
@@ -118,60 +115,52 @@ pub(crate) fn walk(
 ) -> Result<(), ObjectError> {
     let mut waiting: Vec<(PathBuf, TreeId)> = Vec::new();
     for root in &state.roots {
-        if let Some(Kind::Dir { tree, .. }) = root.content.entry().map(|entry| &entry.kind) {
-            waiting.push((root.path.clone(), *tree));
-        }
+        waiting.extend(root.content.entry().and_then(Entry::tree).map(|tree| (root.path.clone(), tree)));
     }
     while let Some((path, tree)) = waiting.pop() {
         let node = objects.node(tree)?;
         visit(&path, &node);
-        for entry in &node.entries {
-            if let Kind::Dir { tree, .. } = entry.kind {
-                waiting.push((path.join(paths::from_bytes(entry.name.as_bytes())), tree));
-            }
-        }
+        let below = |entry: &Entry| Some((path.join(&entry.name), entry.tree()?));
+        waiting.extend(node.entries.iter().filter_map(below));
     }
     Ok(())
 }
 
-/// Lookup result for an absolute path in a snapshot.
-enum At {
-    Entry(Entry),
-    /// No entry, and why.
-    No(Protection),
-}
-
-fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<At, ObjectError> {
+/// Entry of a snapshot at an absolute path; the inner error says why there is none.
+fn at(
+    state: &SnapshotState,
+    objects: &dyn Objects,
+    path: &Path,
+) -> Result<Result<Entry, Protection>, ObjectError> {
     // Of nested roots the innermost one counts.
     let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
-    let Some(root) = roots.max_by_key(|root| root.path.components().count()) else {
-        return Ok(At::No(Protection::Outside));
-    };
+    let root = roots.max_by_key(|root| root.path.components().count());
+    let Some(root) = root else { return Ok(Err(Protection::Outside)) };
     let mut entry = match &root.content {
         RootContent::Failed(reason) => {
             let because_of = root.path.clone();
-            return Ok(At::No(Protection::LeftOut { because_of, reason: reason.clone() }));
+            return Ok(Err(Protection::LeftOut { because_of, reason: reason.clone() }));
         }
-        RootContent::Absent => return Ok(At::No(Protection::NotThere)),
+        RootContent::Absent => return Ok(Err(Protection::NotThere)),
         RootContent::Captured(entry) => entry.clone(),
     };
     let mut here = root.path.clone();
     let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
     for component in below.components() {
-        let Component::Normal(name) = component else { return Ok(At::No(Protection::NotThere)) };
-        let Kind::Dir { tree, .. } = entry.kind else { return Ok(At::No(Protection::NotThere)) };
+        let Component::Normal(name) = component else { return Ok(Err(Protection::NotThere)) };
+        let Some(tree) = entry.tree() else { return Ok(Err(Protection::NotThere)) };
         let node = objects.node(tree)?;
         here.push(name);
         if let Some(omitted) = node.omitted(name.as_encoded_bytes()) {
             let reason = omitted.reason.clone();
-            return Ok(At::No(Protection::LeftOut { because_of: here, reason }));
+            return Ok(Err(Protection::LeftOut { because_of: here, reason }));
         }
         match node.entry(name.as_encoded_bytes()) {
             Some(found) => entry = found.clone(),
-            None => return Ok(At::No(Protection::NotThere)),
+            None => return Ok(Err(Protection::NotThere)),
         }
     }
-    Ok(At::Entry(entry))
+    Ok(Ok(entry))
 }
 
 /// Whether `path` (absolute) is protected, and if not, why.
@@ -180,10 +169,7 @@ pub(crate) fn protection(
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Protection, ObjectError> {
-    Ok(match at(state, objects, path)? {
-        At::Entry(_) => Protection::Captured,
-        At::No(why) => why,
-    })
+    Ok(at(state, objects, path)?.err().unwrap_or(Protection::Captured))
 }
 
 /// Entry of a snapshot at `path` (absolute).
@@ -192,8 +178,5 @@ pub(crate) fn entry(
     objects: &dyn Objects,
     path: &Path,
 ) -> Result<Option<Entry>, ObjectError> {
-    Ok(match at(state, objects, path)? {
-        At::Entry(entry) => Some(entry),
-        At::No(_) => None,
-    })
+    Ok(at(state, objects, path)?.ok())
 }

@@ -82,8 +82,7 @@ digest! {
     TreeId
 }
 digest! {
-    /// Value of [`crate::Manifest::merkle_root`]: it commits to names, kinds, permission bits, contents and link
-    /// targets.
+    /// Value of [`crate::Manifest::merkle_root`]: commits to names, kinds, permission bits, contents and link targets.
     MerkleRoot
 }
 digest! {
@@ -125,30 +124,12 @@ pub(crate) fn chunk_hash(bytes: &[u8]) -> [u8; 32] {
 
 /// SHA-256 over parts, after a tag that separates its purpose from all others.
 pub(crate) fn tagged(tag: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     hash.update(tag);
     for part in parts {
         hash.update(part);
     }
-    hash.finish()
-}
-
-/// Incremental SHA-256.
-#[derive(Clone)]
-struct Sha256(Context);
-
-impl Sha256 {
-    fn new() -> Sha256 {
-        Sha256(Context::new(&SHA256))
-    }
-
-    fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(self) -> [u8; 32] {
-        digest(&self.0.finish())
-    }
+    digest(&hash.finish())
 }
 
 fn digest(digest: &ring::digest::Digest) -> [u8; 32] {
@@ -169,7 +150,7 @@ pub struct ContentHasher {
 /// The hash that becomes the address; for the chunked kind, with the bytes hashed after the tag.
 #[derive(Clone)]
 struct Outer {
-    hash: Sha256,
+    hash: Context,
     trail: Option<Vec<u8>>,
 }
 
@@ -193,8 +174,7 @@ pub(crate) enum KnownChunk {
     Hash([u8; 32]),
 }
 
-/// Chunk hashes of a file over [`CHUNKED_ABOVE`]. The address is a hash of these very bytes, so they can be checked
-/// against it.
+/// Chunk hashes of a file over [`CHUNKED_ABOVE`]. The address is a hash of these bytes, so it proves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trail(Vec<u8>);
 
@@ -239,7 +219,7 @@ impl fmt::Debug for ContentHasher {
 #[derive(Clone)]
 struct Chunks {
     filled: usize,
-    chunk: Sha256,
+    chunk: Context,
     all_zero: bool,
     zero_run: u64,
 }
@@ -252,11 +232,11 @@ fn zeros() -> &'static [u8] {
 
 impl ContentHasher {
     pub fn new(size: u64) -> ContentHasher {
-        let mut plain = Outer { hash: Sha256::new(), trail: None };
+        let mut plain = Outer { hash: Context::new(&SHA256), trail: None };
         let chunks = (HashKind::of(size) == HashKind::Chunked).then(|| {
             plain.update(CHUNKED);
             plain.update(size.to_le_bytes());
-            Chunks { filled: 0, chunk: Sha256::new(), all_zero: true, zero_run: 0 }
+            Chunks { filled: 0, chunk: Context::new(&SHA256), all_zero: true, zero_run: 0 }
         });
         ContentHasher { size, seen: 0, plain, chunks }
     }
@@ -294,7 +274,9 @@ impl ContentHasher {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunks.filled));
             chunks.take(now, is_zero(now));
-            chunks.close_full(&mut self.plain);
+            if chunks.filled == CHUNK {
+                chunks.close(&mut self.plain);
+            }
             bytes = later;
         }
     }
@@ -334,7 +316,7 @@ impl ContentHasher {
             chunks.close_zeros(&mut self.plain);
         }
         let Outer { hash, trail } = self.plain;
-        Some((ContentHash(hash.finish()), trail.map(Trail)))
+        Some((ContentHash(digest(&hash.finish())), trail.map(Trail)))
     }
 }
 
@@ -351,12 +333,6 @@ impl Chunks {
         self.filled += bytes.len();
     }
 
-    fn close_full(&mut self, outer: &mut Outer) {
-        if self.filled == CHUNK {
-            self.close(outer);
-        }
-    }
-
     fn close(&mut self, outer: &mut Outer) {
         if self.filled == 0 {
             return;
@@ -369,7 +345,7 @@ impl Chunks {
             }
             self.close_zeros(outer);
             outer.update([HASHED]);
-            outer.update(std::mem::replace(&mut self.chunk, Sha256::new()).finish());
+            outer.update(std::mem::replace(&mut self.chunk, Context::new(&SHA256)).finish());
         }
         self.filled = 0;
         self.all_zero = true;
@@ -384,7 +360,6 @@ impl Chunks {
     }
 }
 
-/// Whether all bytes are zero.
 pub fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(4096).all(|block| *block == zeros()[..block.len()])
 }

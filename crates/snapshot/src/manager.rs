@@ -80,7 +80,6 @@ impl Limits {
     pub const NONE: Limits = Limits { max_entries: 0, max_bytes: 0 };
 }
 
-/// Options of a manager.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerOptions {
     /// Store shared with other sessions; without it the session folder has its own.
@@ -90,8 +89,7 @@ pub struct ManagerOptions {
     pub capture: CaptureOptions,
     /// Folders of nono's own state and other stores, never captured.
     pub own: Vec<PathBuf>,
-    /// Whether a snapshot may be empty because no root exists; otherwise that is an error. The coverage names missing
-    /// roots either way.
+    /// Whether a snapshot may be empty because no root exists, which the coverage names; otherwise that is an error.
     pub roots_may_be_missing: bool,
     /// Whether any snapshot may be thinned out, including the first and the last: a history without a session.
     pub give_up_any: bool,

@@ -36,6 +36,14 @@ impl std::fmt::Display for SnapshotId {
 }
 
 impl SnapshotId {
+    /// Number of a numbered snapshot.
+    pub fn number(&self) -> Option<u32> {
+        match self {
+            SnapshotId::Number(number) => Some(*number),
+            SnapshotId::Safety(_) => None,
+        }
+    }
+
     /// Text form, as used in a journal.
     pub(crate) fn to_text(&self) -> String {
         self.to_string()
@@ -71,10 +79,8 @@ pub(crate) struct ManifestBody {
 #[derive(Serialize, Deserialize)]
 struct ManifestFile {
     format: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    number: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    safety: Option<String>,
+    #[serde(flatten)]
+    id: SnapshotId,
     timestamp: String,
     parent: Option<u32>,
     merkle_root: MerkleRoot,
@@ -121,10 +127,7 @@ pub enum ManifestDefect {
 
 impl ManifestBody {
     pub(crate) fn number(&self) -> Option<u32> {
-        match self.id {
-            SnapshotId::Number(number) => Some(number),
-            SnapshotId::Safety(_) => None,
-        }
+        self.id.number()
     }
 
     pub(crate) fn merkle_root(&self) -> MerkleRoot {
@@ -154,11 +157,7 @@ impl ManifestBody {
         let roots = self.state.roots.iter().zip(&self.rules);
         let mut form = ManifestFile {
             format: FORMAT,
-            number: self.number(),
-            safety: match &self.id {
-                SnapshotId::Safety(id) => Some(id.clone()),
-                SnapshotId::Number(_) => None,
-            },
+            id: self.id.clone(),
             timestamp: self.timestamp.clone(),
             parent: self.parent,
             merkle_root: self.merkle_root(),
@@ -190,11 +189,6 @@ impl ManifestBody {
     }
 
     fn from_form(form: ManifestFile) -> Result<ManifestBody, ManifestDefect> {
-        let id = match (form.number, form.safety) {
-            (Some(number), None) => SnapshotId::Number(number),
-            (None, Some(id)) => SnapshotId::Safety(id),
-            _ => return Err(ManifestDefect::Syntax("it needs a number or an id".to_owned())),
-        };
         let mut roots = Vec::new();
         let mut rules = Vec::new();
         for root in form.roots {
@@ -202,7 +196,7 @@ impl ManifestBody {
             roots.push(root_state(root)?);
         }
         Ok(ManifestBody {
-            id,
+            id: form.id,
             timestamp: form.timestamp,
             parent: form.parent,
             state: SnapshotState { roots },
@@ -231,37 +225,34 @@ fn content_bytes(content: &RootContent) -> Vec<u8> {
 fn root_form(root: &RootState, rules: Option<ContentHash>) -> RootForm {
     let mut form = RootForm { path: root.path.clone(), entry: None, failed: None, rules };
     match &root.content {
-        RootContent::Captured(entry) => {
-            let mut out = Writer::new();
-            entry.encode(&mut out);
-            form.entry = Some(nono_sys::hex::encode(&out.finish()));
-        }
+        RootContent::Captured(entry) => form.entry = Some(to_hex(|out| entry.encode(out))),
         RootContent::Absent => {}
-        RootContent::Failed(reason) => {
-            let mut out = Writer::new();
-            reason.encode(&mut out);
-            form.failed = Some(nono_sys::hex::encode(&out.finish()));
-        }
+        RootContent::Failed(reason) => form.failed = Some(to_hex(|out| reason.encode(out))),
     }
     form
 }
 
+fn to_hex(encode: impl FnOnce(&mut Writer)) -> String {
+    let mut out = Writer::new();
+    encode(&mut out);
+    nono_sys::hex::encode(&out.finish())
+}
+
+fn from_hex<T>(
+    hex: &str,
+    decode: impl FnOnce(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<T, Malformed> {
+    let bytes = nono_sys::hex::decode(hex).ok_or(Malformed("hexadecimal digits"))?;
+    let mut from = Reader::new(&bytes);
+    let decoded = decode(&mut from)?;
+    from.end()?;
+    Ok(decoded)
+}
+
 fn root_state(form: RootForm) -> Result<RootState, ManifestDefect> {
     let content = match (form.entry, form.failed) {
-        (Some(hex), None) => {
-            let bytes = nono_sys::hex::decode(&hex).ok_or(Malformed("hexadecimal digits"))?;
-            let mut from = Reader::new(&bytes);
-            let entry = Entry::decode(&mut from)?;
-            from.end()?;
-            RootContent::Captured(entry)
-        }
-        (None, Some(hex)) => {
-            let bytes = nono_sys::hex::decode(&hex).ok_or(Malformed("hexadecimal digits"))?;
-            let mut from = Reader::new(&bytes);
-            let reason = Reason::decode(&mut from)?;
-            from.end()?;
-            RootContent::Failed(reason)
-        }
+        (Some(hex), None) => RootContent::Captured(from_hex(&hex, Entry::decode)?),
+        (None, Some(hex)) => RootContent::Failed(from_hex(&hex, Reason::decode)?),
         (None, None) => RootContent::Absent,
         (Some(_), Some(_)) => return Err(ManifestDefect::Syntax("a root is captured or failed".to_owned())),
     };

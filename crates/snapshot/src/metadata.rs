@@ -11,7 +11,7 @@ use crate::paths;
 use crate::time;
 
 /// Metadata of one session, for people and programs. Unknown keys are dropped when it is read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionMetadata {
     pub session_id: String,
     /// Start time in ISO 8601, UTC.
@@ -101,27 +101,9 @@ impl SessionMetadata {
         SessionMetadata {
             session_id: session_id.into(),
             started: time::now_iso(),
-            ended: None,
             command,
-            executable_identity: None,
             tracked_paths,
-            snapshot_count: 0,
-            exit_code: None,
-            merkle_roots: Vec::new(),
-            network_events: Vec::new(),
-            audit_event_count: 0,
-            audit_integrity: None,
-            audit_attestation: None,
-            final_snapshot: None,
-            sequence: None,
-            name: None,
-            coverage: None,
-            made_uncovered: Vec::new(),
-            lost: 0,
-            others: None,
-            checkpoints: Vec::new(),
-            interrupted: false,
-            changes: None,
+            ..SessionMetadata::default()
         }
     }
 
@@ -166,7 +148,6 @@ pub struct AuditIntegrity {
     pub merkle_root: String,
 }
 
-/// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedSnapshot {
     pub snapshot: u32,

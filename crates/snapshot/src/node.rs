@@ -5,9 +5,11 @@
 //! rising order, so no node can name a path outside its root, and each node has one encoding only.
 
 use std::fmt;
+use std::path::Path;
 
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::hash::{ContentHash, MerkleRoot, TreeId, tagged};
+use crate::paths;
 
 /// Seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -42,43 +44,49 @@ impl Stamp {
 }
 
 /// Reason why an entry is not in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// An ignore file's rule: its line, and the file it stands in.
+    #[error("ignored by `{rule}` in {file}")]
     Ignored { rule: String, file: String },
-    /// One of the caller's patterns.
+    #[error("excluded by the pattern `{0}`")]
     Pattern(String),
-    /// One of the caller's globs.
+    #[error("excluded by the glob `{0}`")]
     Glob(String),
-    /// A build artifact from the table of artifacts; its description.
+    /// Description of a build artifact, from the table of artifacts.
+    #[error("{0}")]
     Artifact(String),
-    /// Cannot be read.
+    #[error("cannot be read: {0}")]
     Unreadable(Errno),
-    /// Changed each time it was read.
+    #[error("changed each time it was read")]
     Unstable,
-    /// Does not fit the disk budget.
+    #[error("does not fit the disk budget ({size} bytes)")]
     OverBudget { size: u64 },
-    /// A git pack that is too large to copy on this filesystem.
+    /// Too large to copy on this filesystem.
+    #[error("a large git pack ({size} bytes), not copied")]
     LargePack { size: u64 },
-    /// Larger than the caller's limit, on a filesystem that cannot share its data.
+    /// Over the caller's limit, on a filesystem that cannot share its data.
+    #[error("larger than {limit} bytes ({size} bytes), not copied")]
     TooLarge { size: u64, limit: u64 },
-    /// A folder that git ignores and that is larger than the caller's limit.
+    #[error("an ignored folder of more than {limit} bytes")]
     LargeFolder { limit: u64 },
-    /// A git repository that is larger than the caller's limit.
+    #[error("a git repository of more than {limit} bytes")]
     LargeRepository { limit: u64 },
-    /// Another filesystem is mounted there.
+    #[error("another filesystem is mounted there")]
     OtherFilesystem,
-    /// nono's own state.
+    #[error("nono's own state")]
     OwnState,
-    /// A tracked path inside another one: captured as a root of its own.
+    #[error("tracked as a root of its own")]
     OtherRoot,
-    /// Its contents were purged on request.
+    #[error("forgotten: its contents were removed")]
     Forgotten,
     /// Not available in the source of the snapshot; why.
+    #[error("{0}")]
     NotHeld(String),
-    /// A temporary file of an interrupted restore.
+    #[error("a temporary file of an interrupted restore")]
     RestoreTemp,
     /// Part of a group of files that must be captured together and could not be; which, and why.
+    #[error("{0}")]
     Unit(String),
 }
 
@@ -114,6 +122,12 @@ impl Name {
 
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl AsRef<Path> for Name {
+    fn as_ref(&self) -> &Path {
+        paths::from_bytes(&self.0)
     }
 }
 
@@ -191,10 +205,8 @@ impl Node {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.byte(VERSION);
-        out.number(self.entries.len() as u64);
-        self.entries.iter().for_each(|entry| entry.encode(&mut out));
-        out.number(self.omitted.len() as u64);
-        self.omitted.iter().for_each(|omitted| omitted.encode(&mut out));
+        out.list(&self.entries, Entry::encode);
+        out.list(&self.omitted, Omitted::encode);
         out.finish()
     }
 
@@ -244,26 +256,32 @@ impl Entry {
         matches!(self.kind, Kind::Dir { .. })
     }
 
+    /// Node of a directory.
+    pub(crate) fn tree(&self) -> Option<TreeId> {
+        match self.kind {
+            Kind::Dir { tree, .. } => Some(tree),
+            _ => None,
+        }
+    }
+
     /// The entry's contribution to the Merkle root.
     pub fn leaf(&self) -> [u8; 32] {
         let mode = self.meta.mode.to_le_bytes();
         let length = (self.name.as_bytes().len() as u64).to_le_bytes();
+        let device = match &self.kind {
+            Kind::CharDevice { rdev } | Kind::BlockDevice { rdev } => rdev.to_le_bytes(),
+            _ => [0; 8],
+        };
         let (tag, content): (u8, &[u8]) = match &self.kind {
             Kind::File { hash, .. } => (b'f', hash.as_bytes()),
             Kind::Dir { merkle, .. } => (b'd', merkle.as_bytes()),
             Kind::Symlink { target } => (b'l', target),
             Kind::Fifo => (b'p', b""),
             Kind::Socket => (b's', b""),
-            Kind::CharDevice { rdev } => return self.device_leaf(b'c', *rdev),
-            Kind::BlockDevice { rdev } => return self.device_leaf(b'b', *rdev),
+            Kind::CharDevice { .. } => (b'c', &device),
+            Kind::BlockDevice { .. } => (b'b', &device),
         };
         tagged(&[0, tag], &[&mode, &length, self.name.as_bytes(), content])
-    }
-
-    fn device_leaf(&self, tag: u8, rdev: u64) -> [u8; 32] {
-        let length = (self.name.as_bytes().len() as u64).to_le_bytes();
-        let mode = self.meta.mode.to_le_bytes();
-        tagged(&[0, tag], &[&mode, &length, self.name.as_bytes(), &rdev.to_le_bytes()])
     }
 
     pub(crate) fn encode(&self, out: &mut Writer) {
@@ -286,14 +304,8 @@ impl Entry {
             }
             Kind::Fifo => out.byte(b'p'),
             Kind::Socket => out.byte(b's'),
-            Kind::CharDevice { rdev } => {
-                out.byte(b'c');
-                out.number(*rdev);
-            }
-            Kind::BlockDevice { rdev } => {
-                out.byte(b'b');
-                out.number(*rdev);
-            }
+            Kind::CharDevice { rdev } => out.tagged_number(b'c', *rdev),
+            Kind::BlockDevice { rdev } => out.tagged_number(b'b', *rdev),
         }
     }
 
@@ -322,6 +334,19 @@ impl Entry {
     }
 }
 
+impl Xattr {
+    pub(crate) fn encode_all(xattrs: &[Xattr], out: &mut Writer) {
+        out.list(xattrs, |xattr, out| {
+            out.bytes(&xattr.name);
+            out.bytes(&xattr.value);
+        });
+    }
+
+    pub(crate) fn decode_all(from: &mut Reader<'_>) -> Result<Vec<Xattr>, Malformed> {
+        from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))
+    }
+}
+
 impl Meta {
     pub(crate) fn encode(&self, out: &mut Writer) {
         out.number(u64::from(self.mode));
@@ -333,11 +358,7 @@ impl Meta {
         if let Some(link) = self.link {
             out.number(link);
         }
-        out.number(self.xattrs.len() as u64);
-        for xattr in &self.xattrs {
-            out.bytes(&xattr.name);
-            out.bytes(&xattr.value);
-        }
+        Xattr::encode_all(&self.xattrs, out);
     }
 
     pub(crate) fn decode(from: &mut Reader<'_>) -> Result<Meta, Malformed> {
@@ -351,9 +372,8 @@ impl Meta {
             return Err(Malformed("the flags of an entry"));
         }
         let link = (flags & 1 != 0).then(|| from.number()).transpose()?;
-        let xattrs =
-            from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
-        if !xattrs.is_sorted_by(|a: &Xattr, b| a.name < b.name) {
+        let xattrs = Xattr::decode_all(from)?;
+        if !xattrs.is_sorted_by(|a, b| a.name < b.name) {
             return Err(Malformed("the order of attributes"));
         }
         Ok(Meta { mode, mtime, uid, gid, link, linked_outside: flags & 2 != 0, xattrs })

@@ -1,15 +1,15 @@
-//! The store as comparison and restore see it: nodes and contents, checked. Recently read nodes are cached, because a
-//! comparison reads some of them twice.
+//! The store as comparison and restore see it: nodes, of which recently read ones are cached, and contents, checked.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
 use crate::node::Node;
+use crate::pool::locked;
 use crate::state::{ObjectError, ObjectName, Objects};
-use crate::store::{LARGE, ObjectKey, Published, Store, StoreError, WriteOptions};
+use crate::store::{LARGE, ObjectKey, Published, Store, StoreError, WriteOptions, pread};
 
 /// Maximum number of cached nodes, and of entries in them: an entry takes some 200 bytes.
 const KEPT: usize = 1024;
@@ -49,15 +49,13 @@ impl<'a> StoreObjects<'a> {
 
 impl Objects for StoreObjects<'_> {
     fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError> {
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(node) = nodes.by_id.get(&id) {
+        if let Some(node) = locked(&self.nodes).by_id.get(&id) {
             return Ok(node.clone());
         }
-        drop(nodes);
         let what = ObjectName::Tree(id);
         let bytes = self.store.read(ObjectKey::from(id)).map_err(|error| object_error(what, error))?;
         let node = Arc::new(Node::decode(&bytes).map_err(|_| ObjectError::Damaged { what })?);
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).keep(id, &node);
+        locked(&self.nodes).keep(id, &node);
         Ok(node)
     }
 
@@ -119,7 +117,9 @@ impl StoreObjects<'_> {
             staged.commit()?;
             hash
         } else {
-            let bytes = read_all(file, size).map_err(|errno| StoreError::Source(errno.into()))?;
+            let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+            let read = pread(file, &mut bytes, 0).map_err(StoreError::Source)?;
+            bytes.truncate(read);
             let hash = content_hash(&bytes);
             appender.put(ObjectKey::from(hash), &bytes)?;
             hash
@@ -127,21 +127,6 @@ impl StoreObjects<'_> {
         appender.finish()?;
         Ok((hash, writer.publish()?))
     }
-}
-
-fn read_all(file: BorrowedFd<'_>, size: u64) -> Result<Vec<u8>, rustix::io::Errno> {
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-    let mut at = 0;
-    while at < bytes.len() {
-        match rustix::io::pread(file, bytes.get_mut(at..).unwrap_or_default(), at as u64) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    bytes.truncate(at);
-    Ok(bytes)
 }
 
 fn object_error(what: ObjectName, error: StoreError) -> ObjectError {

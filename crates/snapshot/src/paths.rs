@@ -44,7 +44,6 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf
     path(PathForm::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a path"))
 }
 
-/// Lists of paths.
 pub mod list {
     use super::{PathBuf, PathForm, form, path};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -26,7 +26,7 @@ impl<T> Queue<T> {
 
     /// Lock the state. A panicked worker ends the others later; until then the state is consistent.
     fn lock(&self) -> MutexGuard<'_, PoolState<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     pub(crate) fn push_all(&self, tasks: impl IntoIterator<Item = T>) {
@@ -108,8 +108,8 @@ pub(crate) fn run<T: Send, W: Send, E: Send>(
     let first = workers.next();
     // A worker must not be lost with a thread that does not start.
     let waiting = Mutex::new(workers.collect::<Vec<W>>());
-    let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let wanted = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let take = || locked(&waiting).pop();
+    let wanted = locked(&waiting).len();
     let results: Vec<Result<W, E>> = std::thread::scope(|scope| {
         let start = |_| spawn(scope, || take().map(one));
         let others: Vec<_> = (0..wanted).map_while(start).collect();
@@ -120,6 +120,24 @@ pub(crate) fn run<T: Send, W: Send, E: Send>(
     });
     let idle = waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.into_iter().chain(idle.into_iter().map(Ok)).collect()
+}
+
+/// Lock a mutex. What a thread that panicked left is consistent; the panic itself is passed on elsewhere.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Do the same work on two threads, the caller's and, if the system allows, another one, which gets `None`.
+pub(crate) fn on_two_threads<W, E: Send>(
+    watch: W,
+    work: impl Fn(Option<W>) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    std::thread::scope(|scope| {
+        let other = spawn(scope, || work(None));
+        let mine = work(Some(watch));
+        let theirs = other.map_or(Ok(()), join);
+        mine.and(theirs)
+    })
 }
 
 /// Start a thread, if the system allows one more.

@@ -16,7 +16,7 @@ use crate::hash::{ContentHash, content_hash};
 use crate::node::{Errno, Reason, Time, Xattr};
 use crate::restore::hash_file;
 use crate::stat::{FoundStat, Stat, stat_fd};
-use crate::store::{Appender, LARGE, LargeSource, LargeStaged, ObjectKey, StoreError};
+use crate::store::{Appender, LARGE, LargeSource, LargeStaged, ObjectKey, StoreError, pread};
 use crate::units::SQLITE;
 use crate::unlock::Unlock;
 
@@ -48,7 +48,6 @@ pub(crate) enum Moment {
     Growing,
 }
 
-/// Result of reading.
 #[derive(Debug)]
 pub(crate) enum ReadOutcome {
     Content(ReadContent),
@@ -234,15 +233,7 @@ fn start(
 /// Read the first `size` bytes of a file; false if it is shorter.
 fn exactly(file: &OwnedFd, size: u64, buffer: &mut Vec<u8>) -> bool {
     buffer.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
-    let mut at = 0;
-    while at < buffer.len() {
-        match rustix::io::pread(file, &mut buffer[at..], at as u64) {
-            Err(Os::INTR) => {}
-            Ok(read) if read > 0 => at += read,
-            _ => return false,
-        }
-    }
-    true
+    pread(file.as_fd(), buffer, 0).is_ok_and(|read| read == buffer.len())
 }
 
 /// Wait for a running `write`. It changes the times when it begins, not when it ends, so one that began before `before`
@@ -349,8 +340,7 @@ fn is_database(file: &OwnedFd, size: u64, buffer: &[u8]) -> bool {
     rustix::io::pread(file, &mut head, 0).is_ok_and(|read| head[..read] == SQLITE[..])
 }
 
-/// Whether a file has holes. Fewer blocks than bytes may also mean that they are not written yet, so the kernel is
-/// asked.
+/// Whether a file has holes. Fewer blocks may also mean that they are not written yet: the kernel knows.
 fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
     const WORTH_IT: u64 = 32 << 10;
     stat.size >= WORTH_IT
@@ -358,8 +348,7 @@ fn has_holes(file: &OwnedFd, stat: &Stat) -> bool {
         && rustix::fs::seek(file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < stat.size)
 }
 
-/// Whether a file may be trusted by its stat: its last change is older than the clock tick in which it was read, so
-/// every later change gets a later `ctime`.
+/// Whether a file's stat may be trusted: it was read a clock tick after its last change, so any later one shows.
 pub(crate) fn is_settled(ctime: Time, coarse: Time) -> bool {
     // The slowest kernel clock ticks a hundred times a second.
     const TICK: u32 = 10_000_000;

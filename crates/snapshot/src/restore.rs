@@ -39,7 +39,6 @@ mod steps;
 mod sweep;
 mod verify;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -69,8 +68,7 @@ pub struct RestoreRequest<'a> {
     pub selection: &'a Selection,
     /// Absolute paths that stay as they are, with their content.
     pub except: &'a [PathBuf],
-    /// States of the session: a path that differs from all of them was changed by others, and is reported and kept
-    /// unless forced. A `.git` is judged as a whole.
+    /// States of the session: a path, or a whole `.git`, unlike all of them is by others, and kept unless forced.
     pub keep_changed_since: &'a [&'a SnapshotState],
     pub force: bool,
     /// First safety snapshot of an interrupted restore that is being completed.
@@ -85,62 +83,42 @@ pub enum Selection {
 }
 
 /// Reason why a path is left as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// The root could not be captured, then or now.
+    #[error("the root was not captured ({0})")]
     RootFailed(Reason),
-    /// The root is not in both snapshots.
+    #[error("its root is missing from one of the two snapshots")]
     RootUnknown,
-    /// The current entry was not captured, so its bytes are not stored.
+    #[error("its present content is not stored ({0})")]
     NotStored(Reason),
     /// Selected, but not in the snapshot.
+    #[error("the snapshot does not hold it ({0})")]
     NotCaptured(Reason),
-    /// Selected, but neither in the snapshot nor in the tree.
+    /// Selected, but nowhere.
+    #[error("it is neither in the snapshot nor in the tree")]
     NotFound,
     /// Changed after the states of the session.
+    #[error("changed later")]
     ChangedSince,
-    /// A directory that holds entries that are not stored.
+    #[error("it holds files that are not stored")]
     HoldsOthers,
-    /// A directory that has to stay is in its place.
+    #[error("a directory that has to stay is in its place")]
     InTheWay,
     /// A new entry that is not in the safety snapshot.
+    #[error("a new file appeared there")]
     Appeared,
-    /// Changed while the restore ran.
+    #[error("it changed during the restore")]
     ChangedMeanwhile,
     /// A git repository or part of one that was not asked for.
+    #[error("an existing `.git` is left as it is")]
     Repository,
-    /// A git repository that is incomplete in the snapshot; the reason for the missing part.
+    #[error("the snapshot does not hold all of this repository ({0})")]
     IncompleteRepository(Reason),
-    /// Open for writing in a running program: what it saves would be lost with the file.
+    /// What the program saves would be lost with the file.
+    #[error("a running program has it open for writing: end the program, then restore again")]
     OpenForWriting,
-    /// The replaced file, under a new name: a running program opened it for writing at that moment.
+    #[error("kept under a new name: a running program still writes to the replaced file")]
     StillWritten,
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Why::RootFailed(reason) => return write!(f, "the root was not captured ({reason})"),
-            Why::NotStored(reason) => return write!(f, "its present content is not stored ({reason})"),
-            Why::NotCaptured(reason) => return write!(f, "the snapshot does not hold it ({reason})"),
-            Why::IncompleteRepository(reason) => {
-                return write!(f, "the snapshot does not hold all of this repository ({reason})");
-            }
-            Why::RootUnknown => "its root is missing from one of the two snapshots",
-            Why::NotFound => "it is neither in the snapshot nor in the tree",
-            Why::ChangedSince => "changed later",
-            Why::HoldsOthers => "it holds files that are not stored",
-            Why::InTheWay => "a directory that has to stay is in its place",
-            Why::Appeared => "a new file appeared there",
-            Why::Repository => "an existing `.git` is left as it is",
-            Why::OpenForWriting => {
-                "a running program has it open for writing: end the program, then restore again"
-            }
-            Why::StillWritten => "kept under a new name: a running program still writes to the replaced file",
-            Why::ChangedMeanwhile => "it changed during the restore",
-        };
-        f.write_str(text)
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,8 +178,8 @@ impl RestoreError {
         crate::capture::is_full(kind)
     }
 
-    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> RestoreError {
-        move |source| RestoreError::Io { doing, source }
+    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> RestoreError {
+        move |error| RestoreError::Io { doing, source: error.into() }
     }
 }
 

@@ -1,8 +1,7 @@
 //! The scan: every directory of a root, every entry's stat, and the content of what changed since the last time.
 //!
 //! Parallel over directories. An unchanged file costs one `statx` and is not opened; its bytes in the last scan's
-//! record are copied. An entry that cannot be captured is excluded by name with the reason; only errors of the store
-//! end a scan.
+//! record are copied. An entry that cannot be captured is excluded by name; only errors of the store end a scan.
 
 mod database;
 mod directory;
@@ -53,8 +52,7 @@ pub(crate) struct Scan<'a> {
     /// Makes entries that are closed to their own owner readable; directories stay so for the time of the scan.
     pub(crate) unlock: Option<&'a OpenedUp<'a>>,
     pub(crate) limits: &'a Limiter,
-    /// Read only files below one of these paths, relative to the root; `None` for all. Cached content is used in any
-    /// case.
+    /// Read only files below one of these paths, relative to the root; `None` for all. Cached content is used anyway.
     pub(crate) only: Option<&'a [Vec<u8>]>,
 }
 
@@ -123,7 +121,6 @@ pub(crate) struct Listing {
     pub(crate) left_out: Option<Reason>,
 }
 
-/// Counts of one scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanCounts {
     /// Number of regular files in the snapshot; `bytes` is their total size.
@@ -156,12 +153,9 @@ pub(crate) struct Ignored {
     pub(crate) is_dir: bool,
 }
 
-/// State of one scanning thread.
-#[derive(Debug)]
-pub(crate) struct Worker<'s> {
-    store: Appender<'s>,
-    buffer: Vec<u8>,
-    names: Vec<u8>,
+/// Result of a scan, or of one thread's part of it.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
     pub(crate) listings: Vec<Listing>,
     pub(crate) links: Links,
     pub(crate) counts: ScanCounts,
@@ -170,18 +164,28 @@ pub(crate) struct Worker<'s> {
     pub(crate) growing: Vec<(DirId, Box<[u8]>, u64)>,
 }
 
+impl Scanned {
+    pub(crate) fn join(&mut self, mut part: Scanned) {
+        self.listings.append(&mut part.listings);
+        self.links.merge(part.links);
+        self.counts += part.counts;
+        self.ignored.append(&mut part.ignored);
+        self.growing.append(&mut part.growing);
+    }
+}
+
+/// State of one scanning thread.
+#[derive(Debug)]
+pub(crate) struct Worker<'s> {
+    store: Appender<'s>,
+    buffer: Vec<u8>,
+    names: Vec<u8>,
+    pub(crate) found: Scanned,
+}
+
 impl<'s> Worker<'s> {
     pub(crate) fn new(store: Appender<'s>) -> Worker<'s> {
-        Worker {
-            store,
-            buffer: Vec::new(),
-            names: Vec::new(),
-            listings: Vec::new(),
-            links: Links::default(),
-            counts: ScanCounts::default(),
-            ignored: Vec::new(),
-            growing: Vec::new(),
-        }
+        Worker { store, buffer: Vec::new(), names: Vec::new(), found: Scanned::default() }
     }
 
     /// Read one file into the store.
@@ -196,8 +200,8 @@ impl<'s> Worker<'s> {
         let outcome = read::file(dir, name, found, how, unlock, &mut self.buffer, &mut self.store)?;
         // A file that is never captured must not make the stat cache look outdated each time.
         if !matches!(outcome, ReadOutcome::LeftOut(Reason::TooLarge { .. })) {
-            self.counts.read += 1;
-            self.counts.read_bytes += match &outcome {
+            self.found.counts.read += 1;
+            self.found.counts.read_bytes += match &outcome {
                 ReadOutcome::Content(content) => content.read,
                 _ => found.stat.size,
             };
@@ -226,8 +230,7 @@ struct DirTask {
     id: DirId,
     /// Parent and name; `None` for the root.
     place: Option<(Arc<Dir>, Box<[u8]>)>,
-    /// Path of the parent, if it was needed: built anew in each directory of a deep tree, paths would cost more than
-    /// the scan.
+    /// Path of the parent, if it was needed: in each directory of a deep tree it would cost more than the scan.
     above: Option<Arc<Vec<u8>>>,
     inode: u64,
     old: Option<DirId>,

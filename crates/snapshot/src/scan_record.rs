@@ -59,11 +59,7 @@ pub(crate) fn put(
         Payload::Device(rdev) => out.number(*rdev),
         Payload::Nothing => {}
     }
-    out.number(xattrs.len() as u64);
-    for xattr in xattrs {
-        out.bytes(&xattr.name);
-        out.bytes(&xattr.value);
-    }
+    Xattr::encode_all(xattrs, out);
 }
 
 /// Iterator over the entries of a record.
@@ -90,8 +86,7 @@ impl<'a> Entries<'a> {
             FileType::Fifo | FileType::Socket => Payload::Nothing,
             FileType::Unknown => return Err(Malformed("a record")),
         };
-        let xattrs =
-            from.list(|from| Ok(Xattr { name: from.bytes()?.into(), value: from.bytes()?.into() }))?;
+        let xattrs = Xattr::decode_all(from)?;
         let raw = start.get(..start.len() - from.left()).ok_or(Malformed("a record"))?;
         Ok(RecordedEntry { name, flags, packed, payload, xattrs, raw })
     }

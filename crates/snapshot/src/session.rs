@@ -9,9 +9,8 @@ mod manifests;
 pub(crate) mod rebuild;
 mod record_defect;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -52,11 +51,21 @@ pub enum SessionError {
     Metadata { path: PathBuf, what: String },
 }
 
+impl SessionError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> SessionError {
+        move |source| SessionError::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl std::fmt::Display) -> SessionError {
+        SessionError::Record { path: path.to_owned(), what: what.to_string() }
+    }
+}
+
 /// A snapshot in the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     #[serde(flatten)]
-    pub id: RecordedId,
+    pub id: SnapshotId,
     pub timestamp: String,
     pub merkle_root: MerkleRoot,
     pub state_root: StateRoot,
@@ -69,20 +78,23 @@ pub struct Recorded {
     pub thinned: bool,
 }
 
-/// A [`SnapshotId`] as stored in the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordedId {
-    Number(u32),
-    Safety(String),
-}
-
 impl Recorded {
-    pub fn snapshot(&self) -> SnapshotId {
-        match &self.id {
-            RecordedId::Number(number) => SnapshotId::Number(*number),
-            RecordedId::Safety(id) => SnapshotId::Safety(id.clone()),
+    /// A new snapshot, whose manifest is in `file`.
+    fn new(sheet: &ManifestBody, file: String, manifest: ContentHash) -> Recorded {
+        Recorded {
+            id: sheet.id.clone(),
+            timestamp: sheet.timestamp.clone(),
+            merkle_root: sheet.merkle_root(),
+            state_root: sheet.state_root(),
+            file,
+            manifest,
+            durable: false,
+            thinned: false,
         }
+    }
+
+    pub fn snapshot(&self) -> SnapshotId {
+        self.id.clone()
     }
 }
 
@@ -136,10 +148,9 @@ impl SnapshotList {
     }
 
     pub fn find(&self, id: &SnapshotId) -> Option<&Recorded> {
-        self.snapshots.iter().find(|recorded| recorded.snapshot() == *id)
+        self.snapshots.iter().find(|recorded| recorded.id == *id)
     }
 
-    /// Roots of the first snapshot.
     pub(crate) fn first_roots(&self) -> Vec<PathBuf> {
         let late = |root: &&PathBuf| self.late.iter().any(|late| late.path == **root);
         self.roots.iter().filter(|root| !late(root)).cloned().collect()
@@ -147,20 +158,13 @@ impl SnapshotList {
 
     /// Number of the last numbered snapshot.
     pub fn last_number(&self) -> Option<u32> {
-        let number = |recorded: &Recorded| match recorded.id {
-            RecordedId::Number(number) => Some(number),
-            RecordedId::Safety(_) => None,
-        };
-        self.snapshots.iter().rev().find_map(number)
+        self.snapshots.iter().rev().find_map(|recorded| recorded.id.number())
     }
 
     /// Number of the last numbered snapshot that was not dropped.
     pub fn newest(&self) -> Option<u32> {
-        let number = |recorded: &Recorded| match recorded.id {
-            RecordedId::Number(number) if !recorded.thinned => Some(number),
-            _ => None,
-        };
-        self.snapshots.iter().rev().find_map(number)
+        let there = self.snapshots.iter().rev().filter(|recorded| !recorded.thinned);
+        there.filter_map(|recorded| recorded.id.number()).next()
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
@@ -230,12 +234,12 @@ impl Session {
 
     /// The same folder by its real path.
     pub(crate) fn resolved(&self) -> Result<Session, SessionError> {
-        let dir = self.dir.canonicalize().map_err(|source| io_error(&self.dir, source))?;
+        let dir = self.dir.canonicalize().map_err(SessionError::io(&self.dir))?;
         Ok(Session { dir })
     }
 
     pub(crate) fn create(&self) -> Result<(), SessionError> {
-        file::make_dirs(&self.dir).map_err(|source| io_error(&self.dir, source))?;
+        file::make_dirs(&self.dir).map_err(SessionError::io(&self.dir))?;
         self.create_parts()
     }
 
@@ -243,15 +247,14 @@ impl Session {
     pub(crate) fn create_parts(&self) -> Result<(), SessionError> {
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
-            file::make_dir(&dir).map_err(|source| io_error(&dir, source))?;
+            file::make_dir(&dir).map_err(SessionError::io(&dir))?;
         }
         Ok(())
     }
 
-    /// Remove what killed processes left: temporary files, manifests that were not recorded. A damaged record is
-    /// replaced first.
+    /// Remove what killed processes left: temporary files, unrecorded manifests. A damaged record is replaced first.
     pub(crate) fn tidy(&self, held: &SessionHold) -> Result<(), SessionError> {
-        let io = |source| io_error(&self.dir, source);
+        let io = || SessionError::io(&self.dir);
         let record = match self.find_record()? {
             RecordSlot::None => None,
             RecordSlot::Good(record) => Some(record),
@@ -265,7 +268,7 @@ impl Session {
         unlock::close_again(&self.unlocked_path(), roots)
             .map_err(|error| SessionError::StaysOpen { path: error.path, source: error.source })?;
         for dir in [self.dir.clone(), self.dir.join("snapshots"), self.dir.join("safety")] {
-            file::sweep_temps(&dir, "").map_err(io)?;
+            file::sweep_temps(&dir, "").map_err(io())?;
         }
         // Without a record it is unknown which manifests count; the next baseline reuses their names.
         let Some(record) = record else { return Ok(()) };
@@ -273,11 +276,11 @@ impl Session {
         let named: std::collections::HashSet<PathBuf> =
             there.map(|recorded| self.manifest_path(recorded)).collect();
         for dir in ["snapshots", "safety"] {
-            for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io)? {
-                let path = entry.map_err(io)?.path();
+            for entry in std::fs::read_dir(self.dir.join(dir)).map_err(io())? {
+                let path = entry.map_err(io())?.path();
                 let aside = path.file_name().is_some_and(|name| name.to_string_lossy().contains(ASIDE));
                 if !aside && !named.contains(&path) {
-                    file::remove(&path).map_err(|source| io_error(&path, source))?;
+                    file::remove(&path).map_err(SessionError::io(&path))?;
                 }
             }
         }
@@ -286,16 +289,14 @@ impl Session {
 
     fn lock_file(&self) -> Result<(PathBuf, File), SessionError> {
         let path = self.dir.join("lock");
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = open.map_err(|source| io_error(&path, source))?;
+        let file = nono_sys::fs::open_lock(&path).map_err(SessionError::io(&path))?;
         Ok((path, file))
     }
 
     /// Wait for other operations on this session, and lock it.
     pub(crate) fn hold(&self) -> Result<SessionHold, SessionError> {
         let (path, file) = self.lock_file()?;
-        file.lock().map_err(|source| io_error(&path, source))?;
+        file.lock().map_err(SessionError::io(&path))?;
         Ok(SessionHold(file))
     }
 
@@ -305,7 +306,7 @@ impl Session {
         match file.try_lock() {
             Ok(()) => Ok(Some(SessionHold(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-            Err(std::fs::TryLockError::Error(source)) => Err(io_error(&path, source)),
+            Err(std::fs::TryLockError::Error(source)) => Err(SessionError::Io { path, source }),
         }
     }
 
@@ -332,12 +333,10 @@ impl Session {
             RecordSlot::Good(record) => Ok(Some(record)),
             RecordSlot::Damaged { what, .. } => {
                 let record = self.rebuild()?.record;
-                let path = self.record_path();
                 if record.snapshots.is_empty() {
-                    Err(SessionError::Record { path, what })
-                } else {
-                    Ok(Some(record))
+                    return Err(SessionError::Record { path: self.record_path(), what });
                 }
+                Ok(Some(record))
             }
         }
     }
@@ -358,16 +357,12 @@ impl Session {
 
     fn find_record(&self) -> Result<RecordSlot, SessionError> {
         let path = self.record_path();
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RecordSlot::None),
-            other => other.map_err(|source| io_error(&path, source))?,
-        };
+        let read = file::read_existing(&path).map_err(SessionError::io(&path))?;
+        let Some(bytes) = read else { return Ok(RecordSlot::None) };
         match SnapshotList::decode(&bytes) {
             Ok(record) => Ok(RecordSlot::Good(record)),
             Err(defect) => match is_of_a_later_format(&bytes) {
-                Some(format) => {
-                    Err(SessionError::Record { path, what: RecordDefect::Format(format).to_string() })
-                }
+                Some(format) => Err(SessionError::damaged(&path, RecordDefect::Format(format))),
                 None => Ok(RecordSlot::Damaged { what: defect.to_string(), bytes }),
             },
         }
@@ -375,10 +370,8 @@ impl Session {
 
     pub(crate) fn save_record(&self, record: &SnapshotList, sync: Sync) -> Result<(), SessionError> {
         let path = self.record_path();
-        let bytes = record
-            .encode()
-            .map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
-        file::replace(&path, &bytes, sync).map_err(|source| io_error(&path, source))
+        let bytes = record.encode().map_err(|error| SessionError::damaged(&path, error))?;
+        file::replace(&path, &bytes, sync).map_err(SessionError::io(&path))
     }
 
     /// Path of a snapshot's manifest.
@@ -398,26 +391,12 @@ impl Session {
 
     /// Write a manifest. It counts once the record names it.
     pub(crate) fn save_manifest(&self, sheet: &ManifestBody) -> Result<Recorded, SessionError> {
-        let bytes = sheet
-            .encode()
-            .map_err(|error| SessionError::Record { path: self.dir.clone(), what: error.to_string() })?;
+        let bytes = sheet.encode().map_err(|error| SessionError::damaged(&self.dir, error))?;
         let digest = content_hash(&bytes);
-        let recorded = Recorded {
-            id: match &sheet.id {
-                SnapshotId::Number(number) => RecordedId::Number(*number),
-                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
-            },
-            timestamp: sheet.timestamp.clone(),
-            merkle_root: sheet.merkle_root(),
-            state_root: sheet.state_root(),
-            file: self.new_manifest(sheet, digest),
-            manifest: digest,
-            durable: false,
-            thinned: false,
-        };
+        let recorded = Recorded::new(sheet, self.new_manifest(sheet, digest), digest);
         let path = self.manifest_path(&recorded);
         // On disk before the record that names it, which must never lead to an empty file.
-        file::replace(&path, &bytes, Sync::Whole).map_err(|source| io_error(&path, source))?;
+        file::replace(&path, &bytes, Sync::Whole).map_err(SessionError::io(&path))?;
         Ok(recorded)
     }
 
@@ -430,12 +409,12 @@ impl Session {
             file.sync_data()?;
             file::sync_parent(&path)
         };
-        sync().map_err(|source| io_error(&path, source))
+        sync().map_err(SessionError::io(&path))
     }
 
     /// Make the folder's own name survive a power loss.
     pub(crate) fn sync_name(&self) -> Result<(), SessionError> {
-        file::sync_parent(&self.dir).map_err(|source| io_error(&self.dir, source))
+        file::sync_parent(&self.dir).map_err(SessionError::io(&self.dir))
     }
 
     /// Read a manifest, and check it against the record.
@@ -447,11 +426,8 @@ impl Session {
             return Err(SessionError::Thinned { id: id.clone() });
         }
         let path = self.manifest_path(recorded);
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SessionError::Lost { id: id.clone(), path });
-            }
-            other => other.map_err(|source| io_error(&path, source))?,
+        let Some(bytes) = file::read_existing(&path).map_err(SessionError::io(&path))? else {
+            return Err(SessionError::Lost { id: id.clone(), path });
         };
         let refuse = |defect| SessionError::Manifest { path: path.clone(), defect };
         let sheet = ManifestBody::decode(&bytes).map_err(refuse)?;
@@ -467,18 +443,14 @@ impl Session {
     pub fn save_metadata(&self, metadata: &SessionMetadata) -> Result<(), SessionError> {
         let path = self.dir.join("session.json");
         let json = metadata.to_json().map_err(|error| metadata_error(&path, error))?;
-        file::replace(&path, json.as_bytes(), Sync::Yes).map_err(|source| io_error(&path, source))
+        file::replace(&path, json.as_bytes(), Sync::Yes).map_err(SessionError::io(&path))
     }
 
     pub fn load_metadata(&self) -> Result<SessionMetadata, SessionError> {
         let path = self.dir.join("session.json");
-        let bytes = file::read(&path).map_err(|source| io_error(&path, source))?;
+        let bytes = file::read(&path).map_err(SessionError::io(&path))?;
         serde_json::from_slice(&bytes).map_err(|error| metadata_error(&path, error))
     }
-}
-
-fn io_error(path: &Path, source: io::Error) -> SessionError {
-    SessionError::Io { path: path.to_owned(), source }
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]

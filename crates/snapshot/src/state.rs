@@ -3,7 +3,6 @@
 //! A root is an entry of its parent directory, so a root that is a single file or a link, and a missing root, are no
 //! special cases. This module does not know the store, a session or a terminal: the caller implements the two traits.
 
-use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ pub struct SnapshotState {
 }
 
 impl SnapshotState {
-    pub fn root(&self, path: &std::path::Path) -> Option<&RootState> {
+    pub fn root(&self, path: &Path) -> Option<&RootState> {
         self.roots.iter().find(|root| root.path == path)
     }
 
@@ -55,20 +54,12 @@ impl RootContent {
     }
 }
 
-/// Name of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectName {
+    #[error("tree {0}")]
     Tree(TreeId),
+    #[error("content {0}")]
     Content(ContentHash),
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ObjectName::Tree(id) => write!(f, "tree {}", id.hex()),
-            ObjectName::Content(hash) => write!(f, "content {}", hash.hex()),
-        }
-    }
 }
 
 /// Error of loading or storing an object.
@@ -103,14 +94,12 @@ pub trait Objects: Sync {
     /// Store the first `size` bytes of a file that a restore displaced and no snapshot holds. Returns their address.
     fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError>;
 
-    /// Whether a content of the safety snapshot is stored, and not only in the tree: on a full disk it may only be
-    /// stored by [`Objects::take_file`].
+    /// Whether a content is stored, and not only in the tree: on a full disk [`Objects::take_file`] may have to.
     fn holds(&self, _hash: ContentHash) -> bool {
         true
     }
 
-    /// Move the file `name` in `dir`, which is open as `file` and has no writers left, into the store. False: not
-    /// possible here, and it stays where it was.
+    /// Move the file `name` in `dir`, open as `file`, without writers, into the store. False: it stays where it was.
     fn take_file(
         &self,
         _dir: BorrowedFd<'_>,
@@ -130,6 +119,21 @@ pub trait Observer: Sync {
     fn cancelled(&self) -> bool;
     /// Called before files are changed. An operation cancelled after this is completed by the next one.
     fn changing(&self) {}
+}
+
+/// An observer shared by several operations.
+impl<O: Observer + Send + ?Sized> Observer for Arc<O> {
+    fn progress(&self, done: u64, total: u64) {
+        (**self).progress(done, total);
+    }
+
+    fn cancelled(&self) -> bool {
+        (**self).cancelled()
+    }
+
+    fn changing(&self) {
+        (**self).changing();
+    }
 }
 
 /// An observer that does nothing.

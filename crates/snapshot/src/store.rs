@@ -6,8 +6,7 @@
 //! readers and writers of any process. Nothing read is trusted: every object is checked against its address before it
 //! is returned.
 //!
-//! File modes are flags: a file with its owner's `w` is not known to be durable yet, a large object with `x` stays as
-//! it is.
+//! File modes are flags: without its owner's `w` a file is known to be durable; a large object with `x` stays as it is.
 
 mod accounts;
 mod chunked;
@@ -46,6 +45,7 @@ mod writer;
 
 pub use accounts::Balance;
 pub use error::{Damage, StoreError, StoreProblem};
+pub(crate) use files::pread;
 pub use gc::Collected;
 pub use handle::{Store, UpkeepPause};
 pub use key::{ObjectKey, ObjectKind};

@@ -1,5 +1,4 @@
-//! Groups of files that mean nothing one by one: an SQLite database with its log or journal, and a git repository. They
-//! are captured together, or excluded together.
+//! Groups of files that mean something only together: an SQLite database with its log or journal, and a git repository.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,8 +7,7 @@ use crate::node::Reason;
 /// First bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Name suffixes of a database's other files: its log, its journal, and the index of its log, which SQLite rebuilds
-/// when no process has the database open.
+/// Name suffixes of a database's other files: its log, its journal, and the log's index, which SQLite rebuilds.
 pub(crate) const LOG: &[u8] = b"-wal";
 pub(crate) const JOURNAL: &[u8] = b"-journal";
 pub(crate) const LOG_INDEX: &[u8] = b"-shm";

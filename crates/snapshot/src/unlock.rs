@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ pub(crate) use self::log::{UnlockLog, close_again};
 use crate::dirs::{DirId, Dirs};
 use crate::disk;
 use crate::paths;
+use crate::pool::locked as lock;
 use crate::stat::stat_fd;
 
 /// Changed mode of an entry, and its identity.
@@ -218,10 +219,6 @@ impl Drop for Unlocked<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Open an entry without following links.
 fn find(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -245,8 +242,7 @@ fn open_up(fd: &OwnedFd, opened: Opened) -> io::Result<()> {
     set(fd, opened.new)
 }
 
-/// Announce that a mode is restored. A full disk does not prevent setting a mode, so the answer is ignored; only a
-/// failure of the change itself counts.
+/// Announce that a mode is restored. The answer is ignored: a full disk does not prevent setting a mode.
 fn announce() {
     let _ = disk::step();
 }

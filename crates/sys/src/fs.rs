@@ -36,8 +36,7 @@ pub fn locate(path: &Path) -> io::Result<(PathBuf, std::fs::Metadata)> {
     }
 }
 
-/// Opens a file for reading without waiting for it (a pipe would wait for a writer). `None` if it is not a regular
-/// file.
+/// Opens a regular file for reading without waiting for it, as a pipe would for a writer. `None` if it is none.
 pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -150,14 +149,18 @@ fn replace(path: &Path, content: &[u8], sync: impl FnOnce(&Path) -> io::Result<(
     result
 }
 
+/// Opens a file that is only locked, and creates it if it is missing.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 /// Exclusive lock on a file, held until drop or death; `None` when another process holds it.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = open_lock(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -208,19 +211,7 @@ pub fn disk_bytes(path: &Path) -> Result<u64, (PathBuf, io::Error)> {
     Ok(bytes)
 }
 
-/// Gives the owner full access to a directory, never through a link.
-fn make_dir_accessible(path: &Path) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let dir = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY)
-        .open(path)?;
-    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
-    std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))
-}
-
-/// Removes a tree with hostile content: links are removed, not followed, and directories whose mode keeps their owner
-/// out are opened up first.
+/// Removes a tree with hostile content: links are not followed, and directories closed to their owner are opened up.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -231,9 +222,16 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(dir: &Path) -> io::Result<()> {
-    make_dir_accessible(dir)?;
-    for entry in std::fs::read_dir(dir)? {
+/// Gives the owner full access to a directory and to those in it, never through a link.
+fn open_up(path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    let dir = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let itself = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    std::fs::set_permissions(itself, std::fs::Permissions::from_mode(0o700))?;
+    // A deep tree must not use up all descriptors.
+    drop(dir);
+    for entry in std::fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             open_up(&entry.path())?;

@@ -103,8 +103,8 @@ impl Ruleset {
         let attr = NetPortAttr { allowed_access: access, port: u64::from(port) };
         // SAFETY: attr lives across the call.
         unsafe { sys!(libc::SYS_landlock_add_rule, self.0.as_raw_fd(), RULE_NET_PORT, &raw const attr, 0) }
-            .map_err(io_error)?;
-        Ok(())
+            .map(drop)
+            .map_err(io_error)
     }
 
     /// Another handle on the same ruleset.
@@ -129,13 +129,11 @@ impl AsRawFd for Ruleset {
 pub(crate) fn add_path_rule(ruleset: RawFd, target: RawFd, access: u64) -> Result<(), Errno> {
     let attr = PathBeneathAttr { allowed_access: access, parent_fd: target };
     // SAFETY: attr lives across the call.
-    unsafe { sys!(libc::SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &raw const attr, 0) }?;
-    Ok(())
+    unsafe { sys!(libc::SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &raw const attr, 0) }.map(drop)
 }
 
 /// Raw form for the child.
 pub(crate) fn restrict(ruleset: RawFd, flags: u32) -> Result<(), Errno> {
     // SAFETY: no memory is passed.
-    unsafe { sys!(libc::SYS_landlock_restrict_self, ruleset, flags) }?;
-    Ok(())
+    unsafe { sys!(libc::SYS_landlock_restrict_self, ruleset, flags) }.map(drop)
 }

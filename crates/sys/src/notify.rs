@@ -97,15 +97,10 @@ impl Listener {
         let probe = AddFd { id: 0, flags: ADD_FD_SEND, source: 0, new: 0, new_flags: 0 };
         // SAFETY: probe lives across the call.
         let added = unsafe { libc::ioctl(self.fd.as_raw_fd(), ADD_FD as _, &raw const probe) };
-        Abilities {
-            add_fd_and_send: added < 0 && last_errno() == libc::ENOENT,
-            sync_wake_up: self.wake_synchronously(),
-        }
-    }
-
-    fn wake_synchronously(&self) -> bool {
+        let add_fd_and_send = added < 0 && last_errno() == libc::ENOENT;
         // SAFETY: the argument is a number.
-        unsafe { libc::ioctl(self.fd.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) == 0 }
+        let sync_wake_up = unsafe { libc::ioctl(self.fd.as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) == 0 };
+        Abilities { add_fd_and_send, sync_wake_up }
     }
 
     /// Waits for the next call. `None`: no process is left that could make one.
@@ -174,8 +169,7 @@ impl Listener {
         self.add(id, fd, close_on_exec, 0)
     }
 
-    /// Makes the call return a new descriptor for `fd`. If that fails (the process has too many), the caller has to
-    /// answer.
+    /// Makes the call return a new descriptor for `fd`. If that fails (it has too many), the caller has to answer.
     pub fn respond_fd(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<(), Errno> {
         self.add(id, fd, close_on_exec, ADD_FD_SEND).map(drop)
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
-use crate::raw::{Errno, last_errno, sys};
+use crate::raw::{Errno, check_int, last_errno, socket_option, sys};
 
 /// Flag `PIDFD_THREAD`: one thread, which may have descriptors of its own (6.9).
 const PIDFD_THREAD: libc::c_int = libc::O_EXCL;
@@ -50,7 +50,7 @@ pub fn umask_of(tid: u32) -> Option<u32> {
     u32::from_str_radix(&status_line(tid, "Umask:")?, 8).ok()
 }
 
-fn status_line(tid: u32, name: &str) -> Option<String> {
+pub(crate) fn status_line(tid: impl std::fmt::Display, name: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
@@ -65,8 +65,7 @@ pub fn program(tid: u32) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{tid}/exe"))
 }
 
-/// File behind one of this process's descriptors, in the kernel's own numbers: not those of `stat`, which layered file
-/// systems and those with several trees make up.
+/// File behind one of this process's descriptors, in the kernel's own numbers: layered file systems' `stat` differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub mount: u64,
@@ -131,33 +130,20 @@ pub fn holds_socket(processes: &[i32], socket: u32) -> bool {
 
 /// Family of a socket.
 pub fn domain(socket: BorrowedFd<'_>) -> Result<libc::c_int, Errno> {
-    let mut value: libc::c_int = 0;
-    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: value and size live across the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_DOMAIN,
-            (&raw mut value).cast(),
-            &raw mut size,
-        )
-    };
-    if result == 0 { Ok(value) } else { Err(last_errno()) }
+    // SAFETY: the kernel fills in a number for this option.
+    unsafe { socket_option(socket.as_raw_fd(), libc::SO_DOMAIN, 0) }
 }
 
 /// Connects a socket to an address as the kernel's own call takes it. Blocks as long as the socket does.
 pub fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
+    let length = address.len() as libc::socklen_t;
     // SAFETY: the address is valid for its length; the kernel checks what is in it.
-    let result = unsafe {
-        libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t)
-    };
-    if result == 0 { Ok(()) } else { Err(last_errno()) }
+    check_int(unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) }).map(drop)
 }
 
 pub fn listen(socket: BorrowedFd<'_>, backlog: libc::c_int) -> Result<(), Errno> {
     // SAFETY: only numbers are passed.
-    if unsafe { libc::listen(socket.as_raw_fd(), backlog) } == 0 { Ok(()) } else { Err(last_errno()) }
+    check_int(unsafe { libc::listen(socket.as_raw_fd(), backlog) }).map(drop)
 }
 
 /// Shuts a socket down: it neither listens nor sends nor receives any more, in any process that has it.
@@ -185,8 +171,7 @@ pub fn local_port(socket: BorrowedFd<'_>) -> Result<Option<u16>, Errno> {
 /// Status flags of a descriptor: how it was opened.
 pub fn status_flags(fd: impl AsFd) -> Result<libc::c_int, Errno> {
     // SAFETY: only numbers are passed.
-    let flags = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETFL) };
-    if flags < 0 { Err(last_errno()) } else { Ok(flags) }
+    check_int(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETFL) })
 }
 
 #[cfg(test)]

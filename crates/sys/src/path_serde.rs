@@ -3,38 +3,32 @@
 //! A path that is valid UTF-8 is written as a string; any other as `{"bytes": [..]}`, so that a policy with such a path
 //! still round-trips exactly instead of failing to serialise.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
-    Text(&'a str),
-    Raw { bytes: &'a [u8] },
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum PathRepr {
-    Text(String),
-    Raw { bytes: Vec<u8> },
+enum PathRepr<'a> {
+    Text(Cow<'a, str>),
+    Raw { bytes: Cow<'a, [u8]> },
 }
 
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
-        Some(text) => Written::Text(text),
-        None => Written::Raw { bytes: path.as_os_str().as_bytes() },
+        Some(text) => PathRepr::Text(text.into()),
+        None => PathRepr::Raw { bytes: path.as_os_str().as_bytes().into() },
     }
     .serialize(serializer)
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match PathRepr::deserialize(deserializer)? {
-        PathRepr::Text(text) => PathBuf::from(text),
-        PathRepr::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes)),
+        PathRepr::Text(text) => PathBuf::from(text.into_owned()),
+        PathRepr::Raw { bytes } => PathBuf::from(OsString::from_vec(bytes.into_owned())),
     })
 }
 

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::raw::{check_int, io_error};
+use crate::other_process::status_line;
+use crate::raw::{check_int, done, io_error};
 
 pub fn uid() -> u32 {
     // SAFETY: cannot fail, passes no memory.
@@ -41,8 +42,7 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
     // SAFETY: prctl takes numbers only here.
     unsafe {
         let before = check_int(libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0)).map_err(io_error)?;
-        check_int(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0))
-            .map_err(io_error)?;
+        done(libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(dumpable), 0, 0, 0))?;
         Ok(before == 1)
     }
 }
@@ -51,8 +51,7 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<bool> {
 pub fn forbid_core_dumps() -> io::Result<()> {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit lives across the call.
-    check_int(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) })
 }
 
 /// Closes every descriptor from `first` on. For a process that has just begun, where nothing owns any of them yet.
@@ -94,18 +93,15 @@ fn argument_area() -> io::Result<(usize, usize)> {
 
 pub fn no_new_privs() -> io::Result<()> {
     // SAFETY: prctl takes numbers only here.
-    check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
 }
 
 /// Whether the kernel would let this process administer its mount namespace without a user namespace.
 pub fn has_sys_admin() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
-    std::fs::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|status| status.lines().find_map(|l| l.strip_prefix("CapEff:\t").map(str::to_owned)))
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
+    let effective = status_line("self", "CapEff:");
+    let effective = effective.and_then(|digits| u64::from_str_radix(&digits, 16).ok());
+    effective.is_some_and(|caps| caps & (1 << CAP_SYS_ADMIN) != 0)
 }
 
 /// Kernel release, as `uname -r` prints it.
@@ -121,7 +117,7 @@ pub fn kernel_release() -> String {
 /// Gives the calling thread a umask (and a working directory and root) of its own.
 pub fn own_umask() -> io::Result<()> {
     // SAFETY: no memory is passed; what std knows of this thread does not change.
-    if unsafe { libc::unshare(libc::CLONE_FS) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    done(unsafe { libc::unshare(libc::CLONE_FS) })
 }
 
 /// Whether the kernel is at least this version; `None` where its release does not begin with one.
@@ -131,8 +127,7 @@ pub fn kernel_at_least(major: u32, minor: u32) -> Option<bool> {
     Some((parts.next()??, parts.next()??) >= (major, minor))
 }
 
-/// Number of threads of this process, from the directory's link count, which is readable even in a sandbox without
-/// `/proc`.
+/// Number of threads of this process, from the directory's link count: readable in a sandbox without `/proc`.
 pub fn thread_count() -> io::Result<usize> {
     use std::os::unix::fs::MetadataExt;
     let links = std::fs::metadata("/proc/self/task")?.nlink();
@@ -166,8 +161,7 @@ pub fn continue_job() {
     unsafe { libc::kill(0, libc::SIGCONT) };
 }
 
-/// Makes a write beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process. The launcher
-/// gives a command the default back.
+/// Makes a write beyond `ulimit -f` fail with EFBIG instead of ending this process; a command gets the default back.
 pub fn ignore_file_size_signal() {
     // SAFETY: only numbers.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -185,8 +179,7 @@ pub fn kill_self(signal: i32) {
 /// Sends `signal` to `pid`.
 pub fn kill(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: only numbers.
-    check_int(unsafe { libc::kill(pid, signal) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::kill(pid, signal) })
 }
 
 /// Signals that a supervisor reads as data instead of being interrupted by them.
@@ -242,8 +235,7 @@ impl Signals {
             libc::sigaddset(&raw mut set, libc::SIGTTOU);
             let fd = OwnedFd::from_raw_fd(fd);
             let mut former: libc::sigset_t = std::mem::zeroed();
-            check_int(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))
-                .map_err(io_error)?;
+            done(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut former))?;
             Ok(Signals { fd: Some(fd), former })
         }
     }
@@ -260,8 +252,7 @@ impl Signals {
                 libc::sigdelset(&raw mut set, signal);
             }
             let mut former: libc::sigset_t = std::mem::zeroed();
-            check_int(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, &raw mut former))
-                .map_err(io_error)?;
+            done(libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, &raw mut former))?;
             Ok(Signals { fd: None, former })
         }
     }
@@ -325,8 +316,7 @@ pub fn current_mask() -> libc::sigset_t {
 /// Gives the calling thread a third of the processor share that others have. On Linux a thread has a priority of its
 /// own, and so do those that it starts. If that fails, it stays as it was.
 ///
-/// Not the lowest priority: other threads wait for the end of such a thread, and on a busy machine that took most of a
-/// minute.
+/// Not the lowest priority: others wait for such a thread's end, and on a busy machine that took most of a minute.
 pub fn low_priority() {
     // SAFETY: 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
@@ -378,22 +368,7 @@ pub fn is_filtered() -> bool {
 
 /// Current time as `YYYYMMDD-HHMMSS` in UTC.
 pub fn timestamp() -> String {
-    // SAFETY: both structs live across the calls and are filled by them.
-    let time = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&raw const now, &raw mut time);
-        time
-    };
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    )
+    crate::time::stamp(&crate::time::now_iso())
 }
 
 /// Whether this process may execute the file, by its real user.
@@ -401,8 +376,7 @@ pub fn can_execute(path: &Path) -> bool {
     access(path, libc::X_OK)
 }
 
-/// Whether the user may read or write `path` as far as modes and owners go. A name that does not exist yet is judged by
-/// its directory.
+/// Whether the user may read or write `path` by modes and owners; a name that does not exist, by its directory.
 pub fn can_access(path: &Path, read: bool, write: bool) -> bool {
     let wanted = if read { libc::R_OK } else { 0 } | if write { libc::W_OK } else { 0 };
     if path.symlink_metadata().is_ok() {

@@ -20,6 +20,33 @@ pub(crate) fn check_int(result: c_int) -> Result<c_int, Errno> {
     if result < 0 { Err(last_errno()) } else { Ok(result) }
 }
 
+/// The same as an error of std, for calls whose result says nothing more.
+pub(crate) fn done(result: c_int) -> std::io::Result<()> {
+    check_int(result).map(drop).map_err(io_error)
+}
+
+/// Pair of connected unix sockets that keep message boundaries.
+pub(crate) fn socket_pair(flags: c_int) -> Result<[c_int; 2], Errno> {
+    let mut fds = [-1; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags;
+    // SAFETY: fds has room for two descriptors.
+    check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) }).map(|_| fds)
+}
+
+/// Option of a socket, whose value is a `T`: plain data, for which every bit pattern is valid.
+///
+/// # Safety
+///
+/// The kernel fills in a `T` for this option.
+pub(crate) unsafe fn socket_option<T>(socket: c_int, option: c_int, mut value: T) -> Result<T, Errno> {
+    let mut size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: value and size live across the call.
+    check_int(unsafe {
+        libc::getsockopt(socket, libc::SOL_SOCKET, option, (&raw mut value).cast(), &raw mut size)
+    })?;
+    Ok(value)
+}
+
 pub(crate) fn last_errno() -> Errno {
     // SAFETY: __errno_location returns this thread's errno slot, always valid.
     unsafe { *libc::__errno_location() }

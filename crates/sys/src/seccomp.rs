@@ -29,8 +29,7 @@ const FILTER_FLAG_WAIT_KILLABLE_RECV: u32 = 1 << 5;
 /// Value of `SECCOMP_RET_USER_NOTIF`.
 const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 
-/// Installs `program` on the calling thread; with `all_threads` on every thread of the process. The caller has set
-/// no_new_privs.
+/// Installs `program` on the calling thread, or with `all_threads` on all of them. The caller has set no_new_privs.
 pub fn install(program: &[Instruction], all_threads: bool) -> io::Result<()> {
     install_raw(program, all_threads).map_err(io_error)
 }

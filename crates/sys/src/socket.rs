@@ -3,10 +3,9 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::raw::{check_int, io_error};
+use crate::raw::{done, io_error, socket_option};
 
-/// Process that connected. The pid is 0 for a process that this pid namespace does not see, which is why rustix's own
-/// type, which cannot hold that number, is not used.
+/// Process that connected. The pid is 0 for one that this pid namespace does not see, which rustix's type cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub pid: u32,
@@ -15,40 +14,19 @@ pub struct Peer {
 
 /// Process that made the connection, as it was then.
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
-    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the struct is plain data and lives across the call, with its size beside it.
-    check_int(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut found).cast(),
-            &raw mut size,
-        )
-    })
-    .map_err(io_error)?;
+    let nobody = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    // SAFETY: the kernel fills this struct for this option.
+    let found = unsafe { socket_option(socket.as_raw_fd(), libc::SO_PEERCRED, nobody) };
+    let found = found.map_err(io_error)?;
     Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), uid: found.uid })
 }
 
-/// Handle on that process, which stays its own even when the pid is reused. `None`: the kernel is older than 6.5, or
-/// the process is gone already.
+/// Handle on that process, valid even when the pid is reused. `None`: the kernel is older than 6.5, or it is gone.
 pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
-    let mut found: RawFd = -1;
-    let mut size = size_of::<RawFd>() as libc::socklen_t;
-    // SAFETY: the number lives across the call, with its size beside it.
-    let result = check_int(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERPIDFD,
-            (&raw mut found).cast(),
-            &raw mut size,
-        )
-    });
-    match result {
+    // SAFETY: the kernel fills in a descriptor for this option.
+    match unsafe { socket_option::<RawFd>(socket.as_raw_fd(), libc::SO_PEERPIDFD, -1) } {
         // SAFETY: the kernel made this descriptor for us; it has no other owner.
-        Ok(_) => Ok(Some(unsafe { OwnedFd::from_raw_fd(found) })),
+        Ok(found) => Ok(Some(unsafe { OwnedFd::from_raw_fd(found) })),
         Err(libc::ENOPROTOOPT | libc::ESRCH | libc::ENODATA | libc::EINVAL) => Ok(None),
         Err(errno) => Err(io_error(errno)),
     }
@@ -59,13 +37,12 @@ pub fn hand_down(fd: OwnedFd, number: RawFd) -> io::Result<()> {
     let own = fd.as_raw_fd();
     if own == number {
         // SAFETY: only numbers; the descriptor is ours.
-        check_int(unsafe { libc::fcntl(own, libc::F_SETFD, 0) }).map_err(io_error)?;
+        done(unsafe { libc::fcntl(own, libc::F_SETFD, 0) })?;
         std::mem::forget(fd);
         return Ok(());
     }
     // SAFETY: only numbers. The documentation says that what was open under `number` is closed.
-    check_int(unsafe { libc::dup2(own, number) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::dup2(own, number) })
 }
 
 #[cfg(test)]

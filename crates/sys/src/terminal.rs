@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::raw::{check_int, io_error};
+use crate::raw::done;
 
 pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: only a descriptor is passed.
@@ -30,16 +30,14 @@ impl TerminalSettings {
         // SAFETY: termios is filled by the call.
         unsafe {
             let mut settings: libc::termios = std::mem::zeroed();
-            check_int(libc::tcgetattr(fd.as_raw_fd(), &raw mut settings)).map_err(io_error)?;
+            done(libc::tcgetattr(fd.as_raw_fd(), &raw mut settings))?;
             Ok(TerminalSettings(settings))
         }
     }
 
     pub fn apply(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: the settings live across the call.
-        check_int(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, &raw const self.0) })
-            .map_err(io_error)?;
-        Ok(())
+        done(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSADRAIN, &raw const self.0) })
     }
 
     /// The same settings with every byte passed through unchanged.
@@ -64,23 +62,21 @@ impl TerminalSettings {
 /// Throws away what was typed and not read yet.
 pub fn discard_input(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: only numbers are passed.
-    check_int(unsafe { libc::tcflush(fd.as_raw_fd(), libc::TCIFLUSH) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::tcflush(fd.as_raw_fd(), libc::TCIFLUSH) })
 }
 
 pub fn size(fd: BorrowedFd<'_>) -> io::Result<libc::winsize> {
     // SAFETY: the struct is filled by the call.
     unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        check_int(libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size)).map_err(io_error)?;
+        done(libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size))?;
         Ok(size)
     }
 }
 
 pub fn set_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()> {
     // SAFETY: the struct lives across the call.
-    check_int(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })
 }
 
 /// Whether this process's group is the terminal's foreground group.
@@ -92,6 +88,5 @@ pub fn in_foreground(fd: BorrowedFd<'_>) -> bool {
 /// Makes this process's group the foreground group. The caller blocks SIGTTOU.
 pub fn take_foreground(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: only numbers are passed.
-    check_int(unsafe { libc::tcsetpgrp(fd.as_raw_fd(), libc::getpgrp()) }).map_err(io_error)?;
-    Ok(())
+    done(unsafe { libc::tcsetpgrp(fd.as_raw_fd(), libc::getpgrp()) })
 }

@@ -33,6 +33,13 @@ pub fn iso(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
 }
 
+/// `20260506-050616` of `2026-05-06T05:06:16Z`.
+pub fn stamp(moment: &str) -> String {
+    let digits: String = moment.chars().filter(char::is_ascii_digit).collect();
+    let (date, clock) = digits.split_at(digits.len().min(8));
+    format!("{date}-{clock}")
+}
+
 /// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SSZ`, perhaps with a fraction; `None` if the text is not such a time.
 pub fn seconds(moment: &str) -> Option<u64> {
     let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
@@ -52,8 +59,7 @@ unsafe extern "C" {
     fn tzset();
 }
 
-/// Seconds that the user's clock is ahead of UTC at this moment: the zone of `TZ`, or of the machine without it. UTC if
-/// libc cannot convert the time.
+/// Seconds that the user's clock is ahead of UTC then, by `TZ` or the machine's zone. UTC if libc cannot tell.
 pub fn utc_offset(seconds: u64) -> i64 {
     let Ok(moment) = libc::time_t::try_from(seconds) else { return 0 };
     // SAFETY: both read `TZ`, as getenv does, and std's functions that change the environment are unsafe: their callers

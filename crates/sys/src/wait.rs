@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::raw::last_errno;
 
-/// Polls `(fd, wants_write)` entries and returns which became readable, writable or hung up; `None` entries are
-/// skipped. With a timeout, all false means it ran out.
+/// Polls `(fd, wants_write)` entries, but no `None`; returns which became ready or hung up: none after a timeout.
 pub fn poll(fds: &[Option<(BorrowedFd<'_>, bool)>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let mut polls: Vec<libc::pollfd> = fds
         .iter()

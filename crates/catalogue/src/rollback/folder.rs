@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use nono_snapshot::SessionMetadata;
-use nono_snapshot::session::{RecordedId, Session, SnapshotList};
+use nono_snapshot::session::{Session, SnapshotList};
+use nono_snapshot::{SessionMetadata, SnapshotId};
 
 use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
@@ -122,7 +122,7 @@ pub(super) fn made_up(dir: &Path, id: Option<&str>) -> Result<SessionMetadata, R
 
 /// Numbered snapshots in order; safety snapshots have no number.
 pub fn numbered(record: &SnapshotList) -> Vec<&nono_snapshot::session::Recorded> {
-    record.snapshots.iter().filter(|recorded| matches!(recorded.id, RecordedId::Number(_))).collect()
+    record.snapshots.iter().filter(|recorded| matches!(recorded.id, SnapshotId::Number(_))).collect()
 }
 
 fn project(tracked: &[PathBuf]) -> PathBuf {

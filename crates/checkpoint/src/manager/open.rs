@@ -132,23 +132,19 @@ impl CheckpointManager {
         };
         let exclusion = self.exclusion();
         let limits = Limits { max_entries, max_bytes: 0 };
-        // A project with snapshots has the roots of its record, whatever is at its path now. An unreadable one starts
-        // anew.
+        // A project with snapshots has the roots of its record; one that cannot be read starts anew.
         let roots = (!folder.has_record()).then(|| folder.project.workdir.clone());
         let mut manager = SnapshotManager::with_options(&folder.dir, roots, exclusion, limits, options)?;
         // The path was checked before and may lead elsewhere by now.
         if manager.roots() != std::slice::from_ref(&folder.project.workdir) {
             return Err(CheckpointError::Moved { project: folder.project.workdir.clone() });
         }
-        if let Some(watcher) = &self.watcher {
-            manager.observe(watcher.clone());
-        }
+        manager.observe(self.watcher.clone());
         let history = History::load_or_begin(&folder.dir)?;
         let mut open = Open { folder, manager, history };
         open.repair()?;
         if let Some(mut completed) = open.finish_restore()? {
-            completed.done.unrecorded =
-                self.recorder.as_ref().and_then(|recorder| recorder.record(&completed));
+            completed.done.unrecorded = self.recorder.as_ref().and_then(|record| record(&completed));
             self.completed.lock().unwrap_or_else(PoisonError::into_inner).push(completed);
         }
         let others = open.manager.complete_cut_off()?;

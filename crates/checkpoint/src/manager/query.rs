@@ -241,8 +241,7 @@ impl Open {
         Ok(line)
     }
 
-    /// Counts the steps between checkpoints. They never change, and outlast their neighbours once counted, so this is
-    /// called before checkpoints are removed.
+    /// Counts the steps between checkpoints, once and for all: so it is called before checkpoints are removed.
     pub(crate) fn fill_stats(&mut self) -> Result<(), CheckpointError> {
         let mut counted = false;
         for at in 1..self.history.checkpoints.len() {

@@ -42,8 +42,7 @@ pub(super) struct TurnKey {
 const TURNS: usize = 10_000;
 
 impl CheckpointManager {
-    /// Sets the turn that checkpoints of this manager belong to. (For agents whose calls are separate processes, see
-    /// [`crate::turns`].)
+    /// Sets the turn of this manager's checkpoints; for agents whose calls are separate processes see [`crate::turns`].
     pub fn new_turn(&mut self, turn: &str) {
         self.turn = Some(crate::origin::bounded(turn));
         self.taken.clear();
@@ -104,8 +103,7 @@ impl CheckpointManager {
         marks.set(&open.folder, &mut open.manager, now)
     }
 
-    /// Ends all open calls of this conversation, because the agent has stopped. The attribution of earlier changes
-    /// stays.
+    /// Ends all open calls of a conversation whose agent has stopped. Earlier changes stay attributed.
     pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
         let done = Origin { call: None, ..self.whole(origin) };
         let Some(open) = self.open_if_any(dir)? else { return Ok(()) };
@@ -292,9 +290,9 @@ impl Open {
         max: Option<u32>,
     ) -> Result<Checkpoint, CheckpointError> {
         let record = self.record()?;
-        let missing = || CheckpointError::Damaged {
-            path: self.folder.dir.clone(),
-            what: format!("its record has no snapshot {}", manifest.number),
+        let missing = || {
+            let what = format!("its record has no snapshot {}", manifest.number);
+            CheckpointError::damaged(&self.folder.dir, what)
         };
         let recorded = record.find(&manifest.id).ok_or_else(missing)?;
         let hash = &self.folder.hash;

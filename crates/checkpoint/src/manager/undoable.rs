@@ -20,8 +20,7 @@ pub struct Undoable {
     pub project: PathBuf,
     /// Checkpoints taken before work of an agent or a command, and not undone by a restore, newest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Checkpoints that were restored, without undone restores, with the time in nanoseconds since 1970; the latest
-    /// restore last.
+    /// Checkpoints that were restored and not undone, with nanoseconds since 1970; the latest restore last.
     pub gone_to: Vec<(Checkpoint, u64)>,
     /// Last one of these, if no work began since.
     pub here: Option<CheckpointId>,
@@ -50,8 +49,7 @@ impl CheckpointManager {
         Ok(self.undoable(dir, &[])?.and_then(|undoable| undoable.here))
     }
 
-    /// Possible undos in a directory, or for these paths in it; `None` if it has no checkpoints. Changes nothing, and
-    /// waits for no lock.
+    /// Possible undos in a directory, or for these paths in it; `None` without checkpoints. Waits for no lock.
     pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
         let project = match self.root_of(dir) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
@@ -100,7 +98,7 @@ fn is_behind(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> boo
 }
 
 fn is_taken_before(line: &Checkpoint, restore: &Restore, record: &SnapshotList) -> bool {
-    let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.snapshot() == *id);
+    let place = |id: &SnapshotId| record.snapshots.iter().position(|recorded| recorded.id == *id);
     let safety = restore.safety().and_then(place);
     safety.zip(place(&line.snapshot_id())).is_some_and(|(safety, taken)| taken < safety)
 }

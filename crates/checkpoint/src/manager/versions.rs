@@ -152,8 +152,7 @@ impl Open {
     }
 }
 
-/// Merges both in order. Within one second, a checkpoint with the content so far comes first, then an entry that
-/// continues from it.
+/// Merges both in order; within one second, a checkpoint with the content so far before an entry that goes on from it.
 fn merged<'a>(checkpoints: Vec<Observation<'a>>, lines: Vec<Observation<'a>>) -> Vec<Observation<'a>> {
     let (mut checkpoints, mut lines) = (checkpoints.into_iter().peekable(), lines.into_iter().peekable());
     let mut all: Vec<Observation<'a>> = Vec::new();

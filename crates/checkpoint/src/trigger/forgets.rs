@@ -3,8 +3,7 @@
 use super::line::Word;
 use super::line_effects::name;
 
-/// Subcommands that remove history or protection, or agree in the user's place. A restore can be undone and is not among
-/// them.
+/// Subcommands that remove history or protection, or agree in the user's place. A restore is none: it can be undone.
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("checkpoints", &["clear", "clear-legacy", "forget", "prune"]),
     ("rollback", &["cleanup", "repair"]),
@@ -45,8 +44,7 @@ fn unquoted(line: &str) -> String {
     line.chars().filter(|c| !"'\"\\".contains(*c)).collect()
 }
 
-/// Whether a line that is not split into commands may remove history, by the words in it. One that names the state folder
-/// may.
+/// Whether a line that is not split may remove history, by its words, or by naming the state folder.
 pub(super) fn crude(line: &str) -> bool {
     let plain = unquoted(line);
     if plain.contains("/.nono") {

@@ -4,94 +4,14 @@
 use super::line::Simple;
 
 /// Programs without an option that writes a file or runs a program.
-const PLAIN: &[&str] = &[
-    ":",
-    "true",
-    "false",
-    "echo",
-    "printf",
-    "test",
-    "[",
-    "set",
-    "exit",
-    "wait",
-    "sleep",
-    "kill",
-    "type",
-    "pwd",
-    "cd",
-    "pushd",
-    "popd",
-    "dirs",
-    "cat",
-    "tac",
-    "head",
-    "tail",
-    "nl",
-    "wc",
-    "cut",
-    "paste",
-    "join",
-    "comm",
-    "cmp",
-    "diff",
-    "tr",
-    "rev",
-    "fold",
-    "column",
-    "seq",
-    "expr",
-    "od",
-    "hexdump",
-    "base64",
-    "strings",
-    "grep",
-    "egrep",
-    "fgrep",
-    "zgrep",
-    "zcat",
-    "jq",
-    "md5sum",
-    "sha1sum",
-    "sha256sum",
-    "sha512sum",
-    "cksum",
-    "ls",
-    "dir",
-    "exa",
-    "eza",
-    "stat",
-    "du",
-    "df",
-    "realpath",
-    "readlink",
-    "basename",
-    "dirname",
-    "which",
-    "whereis",
-    "nm",
-    "readelf",
-    "objdump",
-    "size",
-    "tokei",
-    "cloc",
-    "uname",
-    "nproc",
-    "uptime",
-    "free",
-    "id",
-    "whoami",
-    "groups",
-    "printenv",
-    "locale",
-    "tty",
-    "ps",
-    "pgrep",
-    "pidof",
-    "lsof",
-    "ss",
-    "netstat",
-];
+const PLAIN: &str = "
+    : true false echo printf test [ set exit wait sleep kill type pwd cd pushd popd dirs
+    cat tac head tail nl wc cut paste join comm cmp diff tr rev fold column seq expr od hexdump base64 strings
+    grep egrep fgrep zgrep zcat jq md5sum sha1sum sha256sum sha512sum cksum
+    ls dir exa eza stat du df realpath readlink basename dirname which whereis
+    nm readelf objdump size tokei cloc
+    uname nproc uptime free id whoami groups printenv locale tty ps pgrep pidof lsof ss netstat
+";
 
 /// Programs that read unless an option begins with one of these. Of options of one letter any in a group counts.
 const UNLESS: &[(&str, &[&str])] = &[
@@ -106,34 +26,11 @@ const UNLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Subcommands of `git` that change no file of the project.
-const GIT: &[&str] = &[
-    "status",
-    "log",
-    "diff",
-    "show",
-    "grep",
-    "blame",
-    "shortlog",
-    "describe",
-    "rev-parse",
-    "rev-list",
-    "ls-files",
-    "ls-tree",
-    "cat-file",
-    "for-each-ref",
-    "show-ref",
-    "name-rev",
-    "merge-base",
-    "diff-tree",
-    "diff-index",
-    "diff-files",
-    "range-diff",
-    "whatchanged",
-    "count-objects",
-    "check-ignore",
-    "check-attr",
-    "version",
-];
+const GIT: &str = "
+    status log diff show grep blame shortlog describe version whatchanged range-diff
+    rev-parse rev-list ls-files ls-tree cat-file for-each-ref show-ref name-rev merge-base
+    diff-tree diff-index diff-files count-objects check-ignore check-attr
+";
 
 /// Subcommands of `git` that only read with one of these as their only word, or their first.
 const GIT_FORMS: &[(&str, &[&str], &[&str])] = &[
@@ -148,24 +45,14 @@ const GIT_FORMS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// Subcommands of `nono` that change nothing, or ask the user first.
-const NONO: &[&str] = &[
-    "request",
-    "why",
-    "status",
-    "diff",
-    "ps",
-    "log",
-    "turns",
-    "inspect",
-    "checkpoints list",
-    "checkpoints diff",
-    "checkpoints status",
-    "rollback list",
-    "rollback show",
-    "audit list",
-    "audit show",
-    "audit verify",
-];
+const NONO: &str = "request why status diff ps log turns inspect";
+const NONO_FORMS: &[(&str, &str)] =
+    &[("checkpoints", "list diff status"), ("rollback", "list show"), ("audit", "list show verify")];
+
+/// Whether a word is one of a table.
+fn is_in(table: &str, word: &str) -> bool {
+    table.split_whitespace().any(|known| known == word)
+}
 
 /// Whether a command is known to change no file.
 pub(super) fn only_reads(command: &Simple) -> bool {
@@ -183,7 +70,7 @@ pub(super) fn only_reads(command: &Simple) -> bool {
 }
 
 fn reads(name: &str, args: &[&str]) -> bool {
-    if PLAIN.contains(&name) || matches!(args, ["--version" | "--help"]) {
+    if is_in(PLAIN, name) || matches!(args, ["--version" | "--help"]) {
         return true;
     }
     if let Some((_, writing)) = UNLESS.iter().find(|(known, _)| *known == name) {
@@ -197,11 +84,13 @@ fn reads(name: &str, args: &[&str]) -> bool {
         "uniq" | "xxd" => operands().count() < 2,
         "env" => args.is_empty(),
         "command" => matches!(args, ["-v" | "-V", _]),
-        "nono" => {
-            let words: Vec<&str> = args.iter().copied().take(2).collect();
-            NONO.contains(&words.join(" ").as_str())
-                || words.first().is_some_and(|first| NONO.contains(first))
-        }
+        "nono" => match args {
+            [first, ..] if is_in(NONO, first) => true,
+            [first, second, ..] => {
+                NONO_FORMS.iter().any(|(section, known)| section == first && is_in(known, second))
+            }
+            _ => false,
+        },
         _ => false,
     }
 }
@@ -234,7 +123,7 @@ fn git(args: &[&str]) -> bool {
     }
     let only = |forms: &[&str]| rest.len() < 2 && forms.contains(&rest.first().copied().unwrap_or_default());
     let first = |forms: &[&str]| rest.first().is_some_and(|word| forms.contains(word));
-    GIT.contains(command)
+    is_in(GIT, command)
         || GIT_FORMS.iter().any(|(name, whole, firsts)| name == command && (only(whole) || first(firsts)))
 }
 

@@ -23,10 +23,15 @@ pub(super) fn meta(found: &FoundStat, xattrs: &[Xattr]) -> Meta {
     }
 }
 
+/// A root in its parent directory.
+pub(super) struct Top {
+    pub(super) parent: OwnedFd,
+    pub(super) name: Name,
+    pub(super) found: FoundStat,
+}
+
 pub(super) fn single_entry(
-    parent: &OwnedFd,
-    name: &Name,
-    found: &FoundStat,
+    Top { parent, name, found }: &Top,
     unlock: &dyn Unlock,
     worker: &mut Worker<'_>,
 ) -> Result<Result<Entry, Reason>, StoreError> {
@@ -36,7 +41,7 @@ pub(super) fn single_entry(
         return Ok(match worker.read(dir, bytes, found, ReadOptions::default(), unlock)? {
             ReadOutcome::Content(content) => {
                 if content.moment == Moment::Growing {
-                    worker.growing.push((0, Box::default(), content.stat.size));
+                    worker.found.growing.push((0, Box::default(), content.stat.size));
                 }
                 let found = FoundStat { stat: content.stat, ..*found };
                 let kind = Kind::File { hash: content.hash, size: content.stat.size, sparse: content.sparse };

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// Options of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Read every file, whatever its stat says.
@@ -12,8 +11,7 @@ pub struct CaptureOptions {
     /// Maximum number of bytes that the store may grow.
     pub budget: Option<u64>,
     pub gaps: Gaps,
-    /// Larger files are captured only where the filesystem can share their data (reflink); otherwise they are excluded
-    /// by name.
+    /// Larger files are captured only where the filesystem can share their data (reflink), else excluded by name.
     pub max_file: Option<u64>,
     /// Age below which a file changed since the session began is read at each capture. Without it such a file is read
     /// as long as the session exists, which suits sessions of hours, not of months. The rule is about stores through a

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::both_known;
 use super::walk::{Depth, Pair, SideSlot, Visit, walk};
-use super::{both_known, os_str};
 use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
 use crate::state::{ObjectError, Objects, SnapshotState};
 
 /// An excluded entry that is gone or changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{how}, cannot be restored: {}{} ({reason})", path.display(), if *is_dir { "/" } else { "" })]
 pub struct Lost {
     /// Absolute path.
     #[serde(with = "paths")]
@@ -22,27 +23,13 @@ pub struct Lost {
     pub reason: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
+    #[error("gone")]
     Gone,
+    #[error("changed")]
     Changed,
-}
-
-impl std::fmt::Display for Loss {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Loss::Gone => "gone",
-            Loss::Changed => "changed",
-        })
-    }
-}
-
-impl std::fmt::Display for Lost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let slash = if self.is_dir { "/" } else { "" };
-        write!(f, "{}, cannot be restored: {}{slash} ({})", self.how, self.path.display(), self.reason)
-    }
 }
 
 impl Lost {
@@ -102,14 +89,14 @@ struct Search<'a> {
 impl Visit for Search<'_> {
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
         if let SideSlot::Omitted(then) = &pair.a {
-            let path = || self.path.join(os_str(pair.name.as_bytes()));
+            let path = || self.path.join(pair.name);
             self.lost.extend(Lost::of(then, &pair.b, path));
             return Ok(false);
         }
         // A path that did not exist in `a` cannot be lost.
         let descend = pair.a.entry().is_some_and(|entry| entry.is_dir());
         if descend {
-            self.path.push(os_str(pair.name.as_bytes()));
+            self.path.push(pair.name);
         }
         Ok(descend)
     }

@@ -19,12 +19,8 @@ pub(crate) struct EntryRef {
 }
 
 impl EntryRef {
-    /// An entry that is in no node: a root.
-    pub(crate) fn alone(entry: &Entry) -> EntryRef {
-        EntryRef::owned(entry.clone())
-    }
-
-    pub(crate) fn owned(entry: Entry) -> EntryRef {
+    /// An entry that is in no other node: a root, or one without its siblings.
+    pub(crate) fn alone(entry: Entry) -> EntryRef {
         EntryRef { node: Arc::new(Node { entries: vec![entry], omitted: Vec::new() }), at: 0 }
     }
 }
@@ -75,8 +71,7 @@ pub(crate) struct Pair<'a> {
 }
 
 pub(crate) trait Visit {
-    /// Called for a name whose sides differ. Return true to descend into directories; [`Visit::leave`] always follows
-    /// then.
+    /// Called for a name whose sides differ. True: descend into directories, and [`Visit::leave`] follows.
     fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError>;
 
     fn leave(&mut self) -> Result<(), ObjectError>;

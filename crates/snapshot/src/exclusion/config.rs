@@ -20,8 +20,7 @@ pub struct ExclusionConfig {
     pub force_include: Vec<String>,
     /// Whether to exclude build artifacts, which tools can make again.
     pub artifacts: bool,
-    /// Exclude folders that git ignores and that hold more bytes than this, when git's ignore files are not used
-    /// otherwise.
+    /// Exclude folders that git ignores and that hold more bytes, when git's ignore files are not used otherwise.
     pub max_ignored_folder: Option<u64>,
     /// Exclude a git repository that holds more bytes than this: it is captured as a whole or not at all.
     pub max_repository: Option<u64>,

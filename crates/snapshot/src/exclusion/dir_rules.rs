@@ -69,7 +69,7 @@ impl DirRules {
     /// Whether no rule of any kind can apply here: [`DirRules::judge`] always returns [`ExclusionVerdict::Take`].
     pub fn is_trivial(&self) -> bool {
         let ignore = self.ignore.is_none() && !matches!(self.mode, Mode::Searching(_));
-        let limited = self.shared.artifacts || self.shared.config.max_repository.is_some();
+        let limited = self.shared.config.artifacts || self.shared.config.max_repository.is_some();
         ignore && self.shared.words.excludes_nothing() && (self.mode == Mode::InGit || !limited)
     }
 

@@ -75,7 +75,7 @@ impl Judge {
         let above =
             draft.above.iter().any(|above| !above.files.is_empty() || above.repository.exclude.is_some());
         let excludes = draft.repositories.values().any(|repository| repository.exclude.is_some());
-        if !shared.artifacts && !above && !excludes && draft.files.is_empty() {
+        if !shared.config.artifacts && !above && !excludes && draft.files.is_empty() {
             return None;
         }
         // Without the decisions on artifacts every name may be one: too many paths are kept rather than too few.

@@ -91,11 +91,10 @@ impl FrozenRules {
         if let Some(above) = &self.above {
             out.bytes(above.prefix.strip_suffix(b"/").unwrap_or(&above.prefix));
             above.repository.encode(&mut out);
-            out.number(above.files.len() as u64);
-            for (dir, text) in &above.files {
+            out.list(&above.files, |(dir, text), out| {
                 out.bytes(dir);
                 out.bytes(text);
-            }
+            });
         }
         encode_map(&self.files, &mut out, |text, out| out.bytes(text));
         encode_map(&self.repositories, &mut out, FrozenRepository::encode);
@@ -193,10 +192,7 @@ pub(super) fn encode_config(config: &ExclusionConfig, out: &mut Writer) {
     out.byte(bits(&[config.use_gitignore, config.artifacts, all_packs, limited[0], limited[1]]));
     limits.into_iter().flatten().for_each(|limit| out.number(limit));
     for list in [&config.exclude_patterns, &config.exclude_globs, &config.force_include] {
-        out.number(list.len() as u64);
-        for text in list {
-            out.bytes(text.as_bytes());
-        }
+        out.list(list, |text, out| out.bytes(text.as_bytes()));
     }
 }
 

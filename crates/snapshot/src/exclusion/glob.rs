@@ -9,7 +9,6 @@ use super::wildmatch::{Class, CompiledPattern};
 /// Maximum number of alternatives: nested braces multiply.
 const MOST_ALTERNATIVES: usize = 1024;
 
-/// A compiled glob.
 #[derive(Debug)]
 pub(super) struct Glob(Vec<CompiledPattern>);
 

@@ -235,8 +235,7 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
     name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot..])
 }
 
-/// End of the rule on the line `from..end`: without one carriage return, without anything after a NUL, without trailing
-/// spaces that are not escaped.
+/// End of the rule on the line `from..end`: before a carriage return, a NUL, or trailing spaces that are not escaped.
 fn line_end(text: &[u8], from: usize, end: usize) -> usize {
     let line = &text[from..end];
     let line = line.strip_suffix(b"\r").unwrap_or(line);

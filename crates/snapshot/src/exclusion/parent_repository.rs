@@ -1,8 +1,7 @@
 //! The repository that contains a root, when its top is above the root.
 //!
-//! Its ignore files from the top down to the root's parent are used, and its `info/exclude`. If they exclude the root
-//! itself, they are ignored: the caller asked for a snapshot of just that folder. As in git, the search ends at a
-//! filesystem boundary.
+//! Its ignore files from the top down to the root's parent are used, and its `info/exclude`, unless they exclude the
+//! root: the caller asked for just that folder. As in git, the search ends at a filesystem boundary.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;

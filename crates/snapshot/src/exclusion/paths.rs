@@ -106,7 +106,6 @@ pub(super) fn relative<'a>(from: &mut Reader<'a>) -> Result<&'a [u8], Malformed>
     Ok(path)
 }
 
-/// Last component of a path.
 pub(super) fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }

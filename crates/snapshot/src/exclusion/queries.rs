@@ -47,8 +47,7 @@ impl Rules {
         true
     }
 
-    /// Whether a directory may add rules, given its listing. Frozen rules apply where they were, whatever is on disk
-    /// now.
+    /// Whether a directory may add rules, given its listing. Frozen rules apply where they were.
     pub(crate) fn may_add(&self, has: RuleFiles) -> bool {
         match &self.shared.source {
             RuleSource::Live(_) => has.gitignore || has.git,

@@ -1,15 +1,15 @@
 //! A repository as the rules need it: its top directory, its case sensitivity, and its tracked paths.
 //!
-//! The index is read once, when a rule first matches an entry. Until then the repository's folder is kept open; to keep
-//! a tree full of repositories from using up all descriptors, only a few are, and for the others the index is read at
-//! once.
+//! The index is read once, when a rule first matches an entry; until then the repository's folder is kept open. Of a
+//! tree full of repositories only a few are, to save descriptors; the index of the others is read at once.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::git_dir::{GitDir, GitSettings};
 use super::index::{self, Tracked};
+use crate::pool::locked;
 
 /// Maximum number of repositories that keep a folder open.
 const MOST_OPEN: usize = 16;
@@ -108,7 +108,7 @@ impl Repository {
     /// Tracked paths, or why they are unknown.
     pub(super) fn tracked(&self) -> &Result<Tracked, String> {
         self.tracked.get_or_init(|| {
-            let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let unread = locked(&self.unread).take();
             match unread.map(|unread| (unread.dir.index(), unread.id_len)) {
                 Some((Ok(Some(bytes)), id_len)) => {
                     index::parse(&bytes, id_len, self.fold).map_err(str::to_owned)

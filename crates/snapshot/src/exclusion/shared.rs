@@ -1,28 +1,26 @@
 //! State shared by all directories of one scan: the caller's rules, and the source of ignore files.
 //!
-//! Live rules record everything that they read and decide, because that is frozen afterwards; frozen rules use only
-//! that record.
+//! Live rules record everything that they read and decide, to be frozen afterwards; frozen rules use only that record.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
-use super::git_dir::{self, GitDir, GitEntry};
-use super::parent_repository;
+use super::git_dir::{self, GitEntry};
 use super::repository::{Repository, WorktreeTop};
 use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
 use crate::bytes::Writer;
 use crate::hash::tagged;
+use crate::pool::locked;
 
 #[derive(Debug)]
 pub(super) struct SharedRules {
     pub(super) config: ExclusionConfig,
     pub(super) words: Arc<CallerRules>,
-    pub(super) artifacts: bool,
     /// Whether all ignore files are set aside.
     pub(super) set_aside: bool,
     pub(super) source: RuleSource,
@@ -87,13 +85,12 @@ impl SharedRules {
         source: RuleSource,
     ) -> Result<SharedRules, RulesError> {
         let words = Arc::new(CallerRules::new(config)?);
-        Ok(SharedRules { config: config.clone(), words, artifacts: config.artifacts, set_aside, source })
+        Ok(SharedRules { config: config.clone(), words, set_aside, source })
     }
 
     /// The same rules with another source.
     pub(super) fn with_source(&self, set_aside: bool, source: RuleSource) -> SharedRules {
-        let words = Arc::clone(&self.words);
-        SharedRules { config: self.config.clone(), words, artifacts: self.artifacts, set_aside, source }
+        SharedRules { config: self.config.clone(), words: Arc::clone(&self.words), set_aside, source }
     }
 
     /// Whether ignore files are read at all.
@@ -141,15 +138,13 @@ impl SharedRules {
         }
     }
 
-    /// Description of the artifact that the directory at `path` is. Decisions that depend on its surroundings are
-    /// recorded.
+    /// Description of the artifact at `path`. Decisions that depend on its surroundings are recorded.
     pub(super) fn artifact_dir(&self, path: &[u8], name: &[u8], around: &dyn Evidence) -> Option<String> {
-        if !self.artifacts {
+        if !self.config.artifacts {
             return None;
         }
         match &self.source {
-            // A cache tag added to a directory later hides nothing: without an artifact's name the directory is
-            // captured.
+            // A cache tag added to a directory later hides nothing: only an artifact's name does.
             RuleSource::Frozen(frozen) => match frozen.artifacts.get(path) {
                 Some(decided) => decided.clone(),
                 None => artifacts::directory(name, around).map(str::to_owned),
@@ -172,31 +167,25 @@ impl RootRules {
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, RuleRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.record)
     }
 
     fn look(&self, shared: &SharedRules, path: &[u8], dir: BorrowedFd<'_>, has: RuleFiles) -> AddedRules {
         // Without ignore rules, a repository matters only for its tracked paths among artifacts.
-        let wanted = shared.ignore_in_force() || shared.artifacts;
-        let repository = if has.git && wanted {
-            let repository = self.repository(shared, dir, WorktreeTop::below(path), &shown(path, ".git"));
-            if let Some(repository) = &repository {
-                self.record().repositories.insert(path.to_vec(), repository.clone());
-            }
-            repository
-        } else {
-            None
-        };
-        let ignore_file = if has.gitignore && shared.ignore_in_force() {
-            let text = self.ignore_file(dir, || shown(path, ".gitignore"));
-            if let Some(text) = &text {
-                self.record().files.insert(path.to_vec(), Arc::clone(text));
-            }
-            text
-        } else {
-            None
-        };
-        AddedRules { repository, ignore_file }
+        let wanted = shared.ignore_in_force() || shared.config.artifacts;
+        let mut added = AddedRules::default();
+        if has.git && wanted {
+            let place = WorktreeTop::below(path);
+            added.repository = self.repository(shared, dir, place, &shown(path, ".git"));
+        }
+        if has.gitignore && shared.ignore_in_force() {
+            added.ignore_file = self.ignore_file(dir, || shown(path, ".gitignore"));
+        }
+        let mut record = self.record();
+        record.repositories.extend(added.repository.clone().map(|found| (path.to_vec(), found)));
+        record.files.extend(added.ignore_file.clone().map(|text| (path.to_vec(), text)));
+        drop(record);
+        added
     }
 
     /// The repository whose top is `dir`, if it is one; `name` is the displayed name of its `.git`.
@@ -221,13 +210,10 @@ impl RootRules {
             Ok(settings) => settings,
             Err(error) => return unknown(&error),
         };
-        let exclude = if shared.ignore_in_force() { self.exclude(&git, name) } else { None };
+        let exclude = || self.kept(git.exclude(), || format!("{name}/info/exclude"));
+        let exclude = if shared.ignore_in_force() { exclude() } else { None };
         let repository = Arc::new(Repository::live(place, git, settings, &self.open));
         Some(RepositoryRecord { repository, exclude })
-    }
-
-    fn exclude(&self, git: &GitDir, name: &str) -> Option<Arc<[u8]>> {
-        self.kept(git.exclude(), || format!("{name}/info/exclude"))
     }
 
     pub(super) fn ignore_file(
@@ -253,12 +239,6 @@ impl RootRules {
                 None
             }
         }
-    }
-
-    /// Look for the repository that contains the root, when the root is not itself a top.
-    pub(super) fn look_above(&self, shared: &SharedRules) {
-        let above = parent_repository::find(self, shared);
-        self.record().above = above;
     }
 }
 

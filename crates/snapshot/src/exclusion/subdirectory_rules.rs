@@ -30,15 +30,16 @@ pub(super) fn frozen_root(shared: &Arc<SharedRules>, added: AddedRules) -> Arc<D
 
 fn root_rules(shared: &Arc<SharedRules>, start: &DirRules, added: AddedRules) -> Arc<DirRules> {
     let mut rules = start.clone();
-    let wanted = shared.ignore_in_force() || shared.artifacts;
+    let wanted = shared.ignore_in_force() || shared.config.artifacts;
     match &shared.source {
         RuleSource::Frozen(frozen) if frozen.inside_git => return Arc::new(start.with_mode(Mode::InGit)),
         _ if added.repository.is_some() || !wanted => {}
         RuleSource::Live(live) => {
-            live.look_above(shared);
-            if let Some(above) = &live.record().above {
+            let above = parent_repository::find(live, shared);
+            if let Some(above) = &above {
                 rules = rules.with_above(above);
             }
+            live.record().above = above;
         }
         RuleSource::Frozen(frozen) => {
             if let Some(above) = &frozen.above {
@@ -50,9 +51,8 @@ fn root_rules(shared: &Arc<SharedRules>, start: &DirRules, added: AddedRules) ->
 }
 
 impl DirRules {
-    /// Rules in the subdirectory at `path` (relative to the root), open as `dir`. `has` is its listing. The path is
-    /// always needed, even where the rules are trivial. `searching`: [`DirRules::judge`] returned
-    /// [`super::ExclusionVerdict::Search`] for it.
+    /// Rules in the subdirectory at `path` (relative to the root, always needed), open as `dir`. `has` is its listing.
+    /// `searching`: [`DirRules::judge`] returned [`super::ExclusionVerdict::Search`] for it.
     pub fn enter(
         self: &Arc<Self>,
         rules: &Rules,

@@ -6,7 +6,6 @@
 //! class without an end, an unknown `[:name:]` or a backslash at the end never match, and under `core.ignorecase` only
 //! the text is folded inside classes and after a backslash.
 
-/// A compiled pattern.
 #[derive(Debug, Default)]
 pub(super) struct CompiledPattern {
     ops: Vec<Op>,

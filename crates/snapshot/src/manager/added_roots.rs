@@ -18,10 +18,8 @@ use crate::dirs::open_dir;
 use crate::exclusion::Rules;
 use crate::hash::ContentHash;
 use crate::manifest::{ManifestBody, ManifestDefect, SnapshotId, is_plain};
-use crate::node::{Entry, Kind};
 use crate::objects::StoreObjects;
 use crate::paths;
-use crate::scan::ScanCounts;
 use crate::session::{LateRoot, SessionError, SnapshotList};
 use crate::stat::stat_at;
 use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
@@ -192,21 +190,11 @@ fn join(before: ManifestBody, captured: Captured) -> Captured {
 /// Coverage of one root, computed from its nodes.
 fn coverage_of(root: &RootState, objects: &dyn Objects) -> Result<Coverage, ObjectError> {
     let mut coverage = Coverage::default();
-    let mut counts = ScanCounts::default();
-    let mut count = |entry: &Entry| match entry.kind {
-        Kind::File { size, .. } => {
-            counts.files += 1;
-            counts.bytes += size;
-        }
-        Kind::Dir { .. } => counts.directories += 1,
-        _ => counts.others += 1,
-    };
-    root.content.entry().into_iter().for_each(&mut count);
+    root.content.entry().into_iter().for_each(|entry| coverage.count(&entry.kind));
     let state = SnapshotState { roots: vec![root.clone()] };
     crate::files::walk(&state, objects, |dir, node| {
-        node.entries.iter().for_each(&mut count);
+        node.entries.iter().for_each(|entry| coverage.count(&entry.kind));
         coverage.leave_out(dir, &node.omitted);
     })?;
-    coverage.add(&counts);
     Ok(coverage)
 }

@@ -1,16 +1,15 @@
 //! Verification: every object of the store, every snapshot of a session down to the last file, and the lost paths.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::sessions::sessions;
 use super::upkeep::{caches, each_object};
 use super::{SnapshotError, SnapshotManager};
-use crate::hash::TreeId;
+use crate::hash::{ContentHash, MerkleRoot, TreeId};
 use crate::manifest::{ManifestBody, SnapshotId};
-use crate::node::Kind;
+use crate::node::{Entry, Kind};
 use crate::objects::StoreObjects;
-use crate::paths;
 use crate::session::SnapshotList;
 use crate::state::{Objects, Observer};
 use crate::store::{ObjectKey, Store, StoreVerified};
@@ -101,13 +100,9 @@ impl SnapshotManager {
         checks.verify_store(&self.store, &*self.observer)
     }
 
-    /// Check one of several sessions: its record, its manifests and the trees they name. The objects themselves are not
-    /// read.
+    /// Check one of several sessions: its record, its manifests, and the trees they name; the objects are not read.
     pub fn verify_session_with(&self, checks: &mut Checks) -> Vec<SnapshotProblem> {
-        self.verify_trees_of_session(&mut checks.of(&self.store).good)
-    }
-
-    fn verify_trees_of_session(&self, good: &mut HashSet<TreeId>) -> Vec<SnapshotProblem> {
+        let good = &mut checks.of(&self.store).good;
         let mut problems = Vec::new();
         let damage = self.session.record_damage();
         problems.extend(
@@ -115,8 +110,8 @@ impl SnapshotManager {
         );
         match self.session.record() {
             Ok(Some(record)) => self.verify_snapshots(&record, good, &mut problems),
-            Err(_) if !problems.is_empty() => {}
             Ok(None) => {}
+            Err(_) if !problems.is_empty() => {}
             Err(error) => problems.push(SnapshotProblem { id: None, what: error.to_string() }),
         }
         self.verify_kept(&mut problems);
@@ -138,14 +133,11 @@ impl SnapshotManager {
         while let Some((path, entry)) = waiting.pop() {
             match entry.kind {
                 Kind::File { hash, .. } if is_lost(ObjectKey::from(hash))? => lost.push(path),
-                Kind::Dir { tree, .. } => {
-                    match objects.node(tree) {
-                        Ok(node) => waiting.extend(node.entries.iter().map(|entry| {
-                            (path.join(paths::from_bytes(entry.name.as_bytes())), entry.clone())
-                        })),
-                        Err(_) => lost.push(path),
-                    }
-                }
+                Kind::Dir { tree, .. } => match objects.node(tree) {
+                    Ok(node) => waiting
+                        .extend(node.entries.iter().map(|entry| (path.join(&entry.name), entry.clone()))),
+                    Err(_) => lost.push(path),
+                },
                 _ => {}
             }
         }
@@ -161,13 +153,7 @@ impl SnapshotManager {
             Vec::new()
         });
         for hash in kept {
-            match self.store.contains(ObjectKey::from(hash)) {
-                Ok(true) => {}
-                Ok(false) => {
-                    report(format!("content {hash}, displaced by a restore, is not in the store"));
-                }
-                Err(error) => report(error.to_string()),
-            }
+            self.verify_content(hash, ", displaced by a restore,", &mut report);
         }
     }
 
@@ -208,8 +194,7 @@ impl SnapshotManager {
         }
     }
 
-    /// Check that every node and content of a snapshot is in the store, and every node has the digest that its parent
-    /// names.
+    /// Check that a snapshot's nodes and contents are stored, and that each node has the digest its parent names.
     fn verify_trees(
         &self,
         sheet: &ManifestBody,
@@ -223,47 +208,35 @@ impl SnapshotManager {
             }
         }
         let mut contents = HashSet::new();
-        let mut merkles = Vec::new();
-        for root in &sheet.state.roots {
-            if let Some(Kind::Dir { tree, merkle }) = root.content.entry().map(|entry| &entry.kind) {
-                merkles.push((*tree, *merkle));
-            }
-        }
-        let mut wrong = Vec::new();
-        let walked = each_object(
-            &sheet.state,
-            objects,
-            good,
-            |hash| {
-                contents.insert(hash);
-            },
-            |_, node| {
-                for entry in &node.entries {
-                    if let Kind::Dir { tree, merkle } = &entry.kind {
-                        merkles.push((*tree, *merkle));
-                    }
-                }
-            },
-        );
+        let sealed = |entry: &Entry| match entry.kind {
+            Kind::Dir { tree, merkle } => Some((tree, merkle)),
+            _ => None,
+        };
+        let mut merkles: BTreeSet<(TreeId, MerkleRoot)> =
+            sheet.state.roots.iter().filter_map(|root| sealed(root.content.entry()?)).collect();
+        let content = |hash| contents.extend([hash]);
+        let walked = each_object(&sheet.state, objects, good, content, |_, node| {
+            merkles.extend(node.entries.iter().filter_map(sealed));
+        });
         if let Err(error) = walked {
             report(error.to_string());
         }
-        merkles.sort_unstable();
-        merkles.dedup();
         for (tree, merkle) in merkles {
             if objects.node(tree).is_ok_and(|node| node.merkle() != merkle) {
-                wrong.push(tree);
+                report(format!("the digest of directory {tree} does not match its parent"));
             }
-        }
-        for tree in wrong {
-            report(format!("the digest of directory {tree} does not match its parent"));
         }
         for hash in contents {
-            match self.store.contains(ObjectKey::from(hash)) {
-                Ok(true) => {}
-                Ok(false) => report(format!("content {hash} is not in the store")),
-                Err(error) => report(error.to_string()),
-            }
+            self.verify_content(hash, "", report);
+        }
+    }
+
+    /// Check that a content is stored.
+    fn verify_content(&self, hash: ContentHash, whose: &str, report: &mut impl FnMut(String)) {
+        match self.store.contains(ObjectKey::from(hash)) {
+            Ok(true) => {}
+            Ok(false) => report(format!("content {hash}{whose} is not in the store")),
+            Err(error) => report(error.to_string()),
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
 use crate::manifest::SnapshotId;
 use crate::node::{Entry, Kind, Node, Time, tree_id};
 use crate::objects::StoreObjects;
-use crate::paths;
 use crate::restore::Selection;
 use crate::scan::ScanCounts;
 use crate::state::{ObjectError, Objects, SnapshotState};
@@ -104,18 +103,8 @@ impl SnapshotManager {
         appender.finish()?;
         let published = writer.publish()?;
         self.written.fetch_add(published.bytes, Ordering::Relaxed);
-        let rules = captured.rules.clone();
-        Ok((
-            Captured {
-                state,
-                rules,
-                coverage,
-                counts: ScanCounts::default(),
-                deferred: HashSet::new(),
-                published,
-            },
-            chosen,
-        ))
+        let (rules, counts, deferred) = (captured.rules.clone(), ScanCounts::default(), HashSet::new());
+        Ok((Captured { state, rules, coverage, counts, deferred, published }, chosen))
     }
 }
 
@@ -171,7 +160,7 @@ fn other_names(
             let Kind::File { hash, .. } = &entry.kind else { continue };
             let Some(edit) = entry.meta.link.and_then(|inode| linked.get(&(inode, *hash))) else { continue };
             // A path that was named itself keeps its own edit.
-            new.entry(dir.join(paths::from_bytes(entry.name.as_bytes()))).or_insert(*edit);
+            new.entry(dir.join(&entry.name)).or_insert(*edit);
         }
     })
 }
@@ -234,16 +223,12 @@ impl Trees<'_> {
 
     /// New directories of a state, encoded.
     fn needed(&self, state: &SnapshotState) -> Vec<(TreeId, Vec<u8>)> {
-        let tree_of = |entry: &Entry| match entry.kind {
-            Kind::Dir { tree, .. } => Some(tree),
-            _ => None,
-        };
         let mut waiting: Vec<TreeId> =
-            state.roots.iter().filter_map(|root| root.content.entry().and_then(tree_of)).collect();
+            state.roots.iter().filter_map(|root| root.content.entry()?.tree()).collect();
         let (mut seen, mut needed) = (HashSet::new(), Vec::new());
         while let Some(tree) = waiting.pop() {
             let Some(node) = self.made.get(&tree).filter(|_| seen.insert(tree)) else { continue };
-            waiting.extend(node.entries.iter().filter_map(tree_of));
+            waiting.extend(node.entries.iter().filter_map(Entry::tree));
             needed.push((tree, node.encode()));
         }
         needed

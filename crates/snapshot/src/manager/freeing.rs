@@ -40,9 +40,8 @@ pub struct Freed {
     pub each: Vec<u64>,
 }
 
-/// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots,
-/// whatever the number of candidates: what stays is marked first, then the candidates from the last to the first, and
-/// each frees what it newly marks.
+/// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots: what
+/// stays is marked first, then the candidates from the last to the first, and each frees what it newly marks.
 pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
     let (mut marked, _) = live(store, &stays)?;
@@ -80,15 +79,12 @@ fn add(store: &Store, candidate: &Candidate, marked: &mut LiveObjects) -> Result
             continue;
         }
         let Ok(sheet) = session.sheet(&record, &id) else { continue };
-        let (mut trees, mut others) = (
-            Vec::new(),
-            sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)).collect::<Vec<_>>(),
-        );
+        let mut others: Vec<ObjectKey> =
+            sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)).collect();
         let content = |hash: ContentHash| others.push(ObjectKey::from(hash));
         each_object(&sheet.state, &StoreObjects::new(store), &mut marked.trees, content, |tree, _| {
-            trees.push(ObjectKey::from(tree));
+            new.push(ObjectKey::from(tree));
         })?;
-        new.append(&mut trees);
         new.extend(others.into_iter().filter(|key| marked.others.insert(*key)));
     }
     if candidate.snapshots.is_none() {

@@ -3,7 +3,7 @@
 //!
 //! Names come from outside: one that leads out of the root, or into a `.git` folder, is never included.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::edit::store;
@@ -67,9 +67,8 @@ pub struct Adopted {
 }
 
 impl SnapshotManager {
-    /// Make the next snapshot from a state of the first root at `time` that `from` kept. The tree is not read.
-    /// `budget`: maximum number of bytes that the store may grow; if the contents do not fit, the import fails and
-    /// changes nothing.
+    /// Make the next snapshot from a state of the first root at `time` that `from` kept. The tree is not read. If the
+    /// contents need more than `budget` bytes, the import fails and changes nothing.
     pub fn adopt(
         &mut self,
         state: &[ImportedPath],
@@ -82,12 +81,7 @@ impl SnapshotManager {
         let root = self.roots.first().cloned().ok_or_else(|| self.no_baseline())?;
         let record = self.session.record()?;
         let record = record.unwrap_or_else(|| SnapshotList::new(self.roots.clone(), self.started));
-        let writer = self.store.writer(WriteOptions {
-            compress: true,
-            budget,
-            spare: 0,
-            ..WriteOptions::default()
-        })?;
+        let writer = self.store.writer(WriteOptions { compress: true, budget, ..WriteOptions::default() })?;
         let mut appender = writer.appender()?;
         let mut left_out = Vec::new();
         let mut tree = Folders::new(time);
@@ -110,14 +104,8 @@ impl SnapshotManager {
         let content = RootContent::Captured(entry);
         let state = SnapshotState { roots: vec![RootState { path: root, content }] };
         let rules = vec![Some(rules_hash)];
-        let captured = Captured {
-            state,
-            rules,
-            coverage,
-            counts: ScanCounts::default(),
-            deferred: std::collections::HashSet::new(),
-            published,
-        };
+        let (counts, deferred) = (ScanCounts::default(), HashSet::new());
+        let captured = Captured { state, rules, coverage, counts, deferred, published };
         let id = SnapshotId::Number(record.last_number().map_or(0, |last| last + 1));
         let seconds = u64::try_from(time.seconds).unwrap_or(0);
         let at = crate::time::iso_ms(seconds.saturating_mul(1000));
@@ -241,7 +229,7 @@ impl Folders {
                         (meta(0o755, time), Kind::Dir { tree, merkle })
                     }
                 };
-                count(&kind, coverage);
+                coverage.count(&kind);
                 node.entries.push(Entry { name, meta, kind });
             }
             let below = path.get(1..).unwrap_or_default();
@@ -253,17 +241,6 @@ impl Folders {
         }
         coverage.directories += 1;
         done.remove([].as_slice()).ok_or_else(|| SnapshotError::NoName { path: root.to_owned() })
-    }
-}
-
-fn count(kind: &Kind, coverage: &mut Coverage) {
-    match kind {
-        Kind::File { size, .. } => {
-            coverage.files += 1;
-            coverage.bytes = coverage.bytes.saturating_add(*size);
-        }
-        Kind::Dir { .. } => coverage.directories += 1,
-        _ => coverage.others += 1,
     }
 }
 

@@ -15,13 +15,11 @@ use crate::store::Store;
 /// Options for the next snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Make entries that are closed to their own owner readable while they are captured: for the last snapshot of a
-    /// session, when no process works in the tree any more.
+    /// Make entries closed to their own owner readable while they are captured: when no process works in the tree.
     pub open_closed: bool,
     /// Take no snapshot if nothing changed since the last one.
     pub if_changed: bool,
-    /// Use the rules of the first snapshot, whatever ignore files say now, so that the command cannot hide files by
-    /// writing one.
+    /// Use the rules of the first snapshot, so that the command cannot hide files by writing an ignore file.
     pub first_rules: bool,
 }
 
@@ -63,8 +61,7 @@ impl Now {
         Now { held, record, last, before, captured, unchanged }
     }
 
-    /// Whether everything that a restore would put back equals the last numbered snapshot, and the same entries are
-    /// excluded.
+    /// Whether all that a restore would put back, and what is excluded, equals the last numbered snapshot.
     pub fn is_unchanged(&self) -> bool {
         self.unchanged
     }
@@ -134,8 +131,7 @@ impl SnapshotManager {
         Ok(manifest)
     }
 
-    /// Refuse a snapshot that is empty because rules now exclude what it held before. A tree that was really emptied is
-    /// fine.
+    /// Refuse a snapshot that is empty because rules now exclude what it held; a tree really emptied is fine.
     fn ensure_not_hidden(&self, before: &ManifestBody, captured: &Captured) -> Result<(), SnapshotError> {
         if captured.coverage.files + captured.coverage.others > 0 {
             return Ok(());

@@ -88,8 +88,7 @@ impl SnapshotManager {
     }
 
     /// Open a manager on an existing session, with the roots of its record and the store in its folder, or else that of
-    /// the options. The rules of its snapshots are frozen in them; new ones use the default rules and limits. Creates
-    /// no session.
+    /// the options. Its snapshots have their frozen rules; new ones use the default rules and limits.
     pub fn resume(
         session_dir: impl Into<PathBuf>,
         options: ManagerOptions,

@@ -4,12 +4,9 @@
 //! restore, and completes an interrupted one, whichever session started it.
 //!
 //! A note without a journal is void: its restore was interrupted before it touched anything, or right after its end. A
-//! restore that cannot be completed blocks no other session: it is reported, and temporary files of restores are never
-//! captured anyway.
+//! restore that cannot be completed is reported and blocks no other session; temporary files are never captured.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -53,22 +50,17 @@ struct NoteOfOther {
     root: PathBuf,
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
-    move |source| SessionError::Io { path: path.to_owned(), source }.into()
-}
-
 impl SnapshotManager {
     fn notes_dir(&self) -> PathBuf {
         self.store.dir().join(FOLDER)
     }
 
-    /// Leave a note that this restore is about to begin. Refused while another one is running on the same folders: of
-    /// two that begin at once, one sees the other.
+    /// Leave a note that this restore is about to begin; refused while another one is running on the same folders.
     pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let dir = self.notes_dir();
-        file::make_dirs(&dir).map_err(io_error(&dir))?;
+        file::make_dirs(&dir).map_err(SessionError::io(&dir))?;
         let _alone = lock(&dir.join(LOCK))?;
-        file::sweep_temps(&dir, "").map_err(io_error(&dir))?;
+        file::sweep_temps(&dir, "").map_err(SessionError::io(&dir))?;
         for other in self.notes_of_others()? {
             if Session::new(&other.session).is_held() {
                 return Err(SnapshotError::Restoring { root: other.root, session: other.session });
@@ -77,16 +69,14 @@ impl SnapshotManager {
         let note =
             UnderWayNote { format: FORMAT, session: self.session_from_store(), roots: self.roots.clone() };
         let path = dir.join(id.to_string());
-        let damaged =
-            |error: serde_json::Error| SessionError::Record { path: path.clone(), what: error.to_string() };
-        let bytes = serde_json::to_vec(&note).map_err(damaged)?;
-        file::replace(&path, &bytes, Sync::Yes).map_err(io_error(&path))
+        let bytes = serde_json::to_vec(&note).map_err(|error| SessionError::damaged(&path, error))?;
+        Ok(file::replace(&path, &bytes, Sync::Yes).map_err(SessionError::io(&path))?)
     }
 
     /// Remove the note at the end of the restore.
     pub(super) fn withdraw(&self, id: RestoreId) -> Result<(), SnapshotError> {
         let path = self.notes_dir().join(id.to_string());
-        file::remove(&path).map_err(io_error(&path))
+        Ok(file::remove(&path).map_err(SessionError::io(&path))?)
     }
 
     fn session_from_store(&self) -> PathBuf {
@@ -99,13 +89,8 @@ impl SnapshotManager {
 
     fn notes_of_others(&self) -> Result<Vec<NoteOfOther>, SnapshotError> {
         let dir = self.notes_dir();
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(io_error(&dir))?,
-        };
         let mut others = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(io_error(&dir))?.path();
+        for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
             // An unreadable note was half written before a power loss, and its journal does not exist.
             let Some(note) = read(&path) else { continue };
             let session = resolve(self.store.dir(), &note.session);
@@ -126,15 +111,11 @@ impl SnapshotManager {
         }
         sweep(&dir)?;
         for other in self.notes_of_others()? {
-            let session = Session::new(&other.session);
-            if !other.session.is_dir() {
-                // The session was removed, with its journal.
-                file::remove(&other.note).map_err(io_error(&other.note))?;
-                continue;
-            }
-            let held = hold(&session, &*self.observer)?;
+            // A removed session took its journal with it.
+            let there = other.session.is_dir().then(|| Session::new(&other.session));
+            let held = there.map(|session| hold(&session, &*self.observer)).transpose()?;
             if other.session.join(JOURNAL).symlink_metadata().is_err() {
-                file::remove(&other.note).map_err(io_error(&other.note))?;
+                file::remove(&other.note).map_err(SessionError::io(&other.note))?;
                 continue;
             }
             drop(held);
@@ -156,8 +137,7 @@ impl SnapshotManager {
         other.recover()?.ok_or_else(none)
     }
 
-    /// Complete all interrupted restores on these roots, as every operation does first. Returns those of other
-    /// sessions.
+    /// Complete all interrupted restores on these roots, as every operation does first; returns others' ones.
     pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
         let _held = self.enter()?;
         Ok(self.take_completed())
@@ -204,18 +184,16 @@ fn resolve(store: &Path, session: &Path) -> PathBuf {
 
 /// Remove temporary files of processes killed while writing a note. The lock keeps live writers out.
 fn sweep(dir: &Path) -> Result<(), SnapshotError> {
-    if file::has_temps(dir).map_err(io_error(dir))? {
+    if file::has_temps(dir).map_err(SessionError::io(dir))? {
         let _alone = lock(&dir.join(LOCK))?;
-        file::sweep_temps(dir, "").map_err(io_error(dir))?;
+        file::sweep_temps(dir, "").map_err(SessionError::io(dir))?;
     }
     Ok(())
 }
 
 /// Lock held while a note is checked and written.
 fn lock(path: &Path) -> Result<File, SnapshotError> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(io_error(path))?;
-    file.lock().map_err(io_error(path))?;
+    let file = nono_sys::fs::open_lock(path).map_err(SessionError::io(path))?;
+    file.lock().map_err(SessionError::io(path))?;
     Ok(file)
 }

@@ -37,7 +37,6 @@ pub struct RepairedRecord {
     pub snapshots: usize,
 }
 
-/// A lost snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostSnapshot {
     pub session: PathBuf,
@@ -74,9 +73,7 @@ pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
     }
     for path in found.damaged {
         if !dry_run {
-            let aside = rebuild::aside(&path);
-            std::fs::rename(&path, &aside)
-                .map_err(|source| SessionError::Io { path: path.clone(), source })?;
+            std::fs::rename(&path, rebuild::aside(&path)).map_err(SessionError::io(&path))?;
         }
         repaired.notes_aside.push(path);
     }

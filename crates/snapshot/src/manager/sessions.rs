@@ -20,6 +20,7 @@ use crate::manifest::ManifestBody;
 use crate::node::Kind;
 use crate::paths;
 use crate::session::{Session, SessionError};
+use crate::state::SnapshotState;
 use crate::store::Store;
 
 /// Folder of notes in the store.
@@ -77,13 +78,7 @@ impl ForeignSession {
     /// Add what a snapshot needs.
     fn take(&mut self, sheet: &ManifestBody) {
         self.rules.extend(sheet.rules.iter().flatten());
-        for root in &sheet.state.roots {
-            match root.content.entry().map(|entry| &entry.kind) {
-                Some(Kind::Dir { tree, .. }) => self.trees.push(*tree),
-                Some(Kind::File { hash, .. }) => self.contents.push(*hash),
-                _ => {}
-            }
-        }
+        roots_of(&sheet.state, &mut self.trees, &mut |hash| self.contents.push(hash));
     }
 
     fn sort(&mut self) {
@@ -92,6 +87,17 @@ impl ForeignSession {
         for list in [&mut self.contents, &mut self.rules] {
             list.sort_unstable();
             list.dedup();
+        }
+    }
+}
+
+/// Collect the directories that are roots, and the contents of roots that are files.
+pub(super) fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
+    for root in &state.roots {
+        match root.content.entry().map(|entry| &entry.kind) {
+            Some(Kind::Dir { tree, .. }) => trees.push(*tree),
+            Some(Kind::File { hash, .. }) => content(*hash),
+            _ => {}
         }
     }
 }
@@ -133,11 +139,6 @@ fn note_name(dir: &Path) -> String {
     content_hash(paths::bytes(dir)).hex()
 }
 
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError + use<> {
-    let path = path.to_owned();
-    move |source| SnapshotError::Session(SessionError::Io { path, source })
-}
-
 /// Filesystem of a folder's parent; 0 if there is none.
 fn place(dir: &Path) -> u64 {
     dir.parent().and_then(|parent| rustix::fs::statvfs(parent).ok()).map_or(0, |stat| stat.f_fsid)
@@ -157,8 +158,8 @@ struct Home {
 
 impl Home {
     fn of(store: &Store) -> Result<Home, SnapshotError> {
-        let path = store.dir().canonicalize().map_err(io_at(store.dir()))?;
-        let meta = path.symlink_metadata().map_err(io_at(&path))?;
+        let path = store.dir().canonicalize().map_err(SessionError::io(store.dir()))?;
+        let meta = path.symlink_metadata().map_err(SessionError::io(&path))?;
         let dir = path.parent().unwrap_or(&path).to_owned();
         Ok(Home { store: path, dir, owner: meta.uid(), device: meta.dev() })
     }
@@ -171,8 +172,7 @@ impl Home {
         placed && self.is_candidate(dir)
     }
 
-    /// Whether a folder belongs to the store's owner and is on its filesystem: another filesystem may be unmounted when
-    /// the home is listed.
+    /// Whether a folder is the store owner's and on the store's filesystem: another may be unmounted at a listing.
     fn is_candidate(&self, dir: &Path) -> bool {
         let own =
             |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == self.owner && meta.dev() == self.device;
@@ -221,11 +221,11 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
         }
-        other => other.map_err(io_at(dir))?,
+        other => other.map_err(SessionError::io(dir))?,
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(io_at(dir))?;
+        let entry = entry.map_err(SessionError::io(dir))?;
         // Ignore one that was removed meanwhile.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.push(entry.path());
@@ -241,7 +241,7 @@ fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
         match path.symlink_metadata() {
             Ok(_) => return Ok(true),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(io_at(&path)(error)),
+            Err(source) => return Err(SessionError::Io { path, source }.into()),
         }
     }
     Ok(false)
@@ -250,34 +250,33 @@ fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
 /// Register a session with the store: by its place in the home, or by a note.
 pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
     for dir in [notes_dir(store), store.dir().join("cache")] {
-        file::make_dirs(&dir).map_err(io_at(&dir))?;
+        file::make_dirs(&dir).map_err(SessionError::io(&dir))?;
         // Objects collected from the store are deleted, so it must be a real folder and not a link to another.
-        if dir.symlink_metadata().map_err(io_at(&dir))?.is_symlink() {
-            let what = "it is a symbolic link, not a folder".to_owned();
-            return Err(SessionError::Record { path: dir, what }.into());
+        if dir.symlink_metadata().map_err(SessionError::io(&dir))?.is_symlink() {
+            return Err(SessionError::damaged(&dir, "it is a symbolic link, not a folder").into());
         }
     }
     store.ensure_id()?;
     note(store, session, None, Sync::Yes)
 }
 
-/// Write the note of a session outside the home, including a snapshot that is about to be recorded. The caller must
-/// hold the session.
+/// Write the note of a session outside the home, with a snapshot about to be recorded. The caller holds the session.
 pub(super) fn note(
     store: &Store,
     session: &Session,
     new: Option<&ManifestBody>,
     sync: Sync,
 ) -> Result<(), SnapshotError> {
-    let dir = session.dir().canonicalize().map_err(io_at(session.dir()))?;
+    let dir = session.dir().canonicalize().map_err(SessionError::io(session.dir()))?;
     let name = note_name(&dir);
     let path = notes_dir(store).join(&name);
     let home = Home::of(store)?;
     if home.holds(&dir) {
-        return if is_missing(&path) { Ok(()) } else { file::remove(&path).map_err(io_at(&path)) };
+        let removed = if is_missing(&path) { Ok(()) } else { file::remove(&path) };
+        return Ok(removed.map_err(SessionError::io(&path))?);
     }
     // The session is held, so no other process writes its note.
-    file::sweep_temps(&notes_dir(store), &name).map_err(io_at(&path))?;
+    file::sweep_temps(&notes_dir(store), &name).map_err(SessionError::io(&path))?;
     let mut note = ForeignSession {
         format: FORMAT,
         store: store.id()?.unwrap_or_default(),
@@ -300,16 +299,13 @@ pub(super) fn note(
         note.take(sheet);
     }
     note.sort();
-    let encoded = note.encode();
-    let bytes =
-        encoded.map_err(|error| SessionError::Record { path: path.clone(), what: error.to_string() })?;
+    let bytes = note.encode().map_err(|error| SessionError::damaged(&path, error))?;
     if file::read(&path).ok().as_deref() == Some(&bytes) {
         return Ok(());
     }
-    file::replace(&path, &bytes, sync).map_err(io_at(&path))
+    Ok(file::replace(&path, &bytes, sync).map_err(SessionError::io(&path))?)
 }
 
-/// All sessions of a store.
 pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
     let home = Home::of(store)?;
     let id = store.id()?;
@@ -317,20 +313,13 @@ pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
     let listed: Vec<String> = found.there.iter().map(|dir| note_name(dir)).collect();
     let (mut old, mut noted) = (Vec::new(), Vec::new());
     let dir = notes_dir(store);
-    let entries = match std::fs::read_dir(&dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        other => other.map_err(io_at(&dir))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(io_at(&dir))?.path();
+    for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
         let name = path.file_name().unwrap_or_default();
         if file::is_temp(name.as_encoded_bytes()) || is_set_aside(name) {
             continue;
         }
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            other => other.map_err(io_at(&path))?,
-        };
+        let read = file::read_existing(&path).map_err(SessionError::io(&path))?;
+        let Some(bytes) = read else { continue };
         let is_listed = listed.iter().any(|listed| name == listed.as_str());
         match read_note(&bytes) {
             _ if is_listed => found.needless.push(path),
@@ -355,8 +344,7 @@ fn is_set_aside(name: &OsStr) -> bool {
 }
 
 impl ForeignSession {
-    /// Whether the session was removed and is not only unreachable: store and filesystem of the folder are where they
-    /// were.
+    /// Whether the session was removed, not only unreachable: store and filesystem of the folder are where they were.
     fn is_gone(&self, home: &Home, id: Option<&str>) -> bool {
         id == Some(self.store.as_str()) && self.store_dir == home.store && self.place == place(&self.dir)
     }
@@ -375,11 +363,6 @@ impl Old {
         let parent = self.dir.parent()?;
         if is_part(parent) { parent.parent() } else { Some(parent) }
     }
-
-    /// The session's path within that home.
-    fn place_in_home(&self) -> Option<&Path> {
-        self.dir.strip_prefix(self.home()?).ok()
-    }
 }
 
 impl Sessions {
@@ -388,8 +371,8 @@ impl Sessions {
     /// moved since, and another one made in its place.
     fn add_old(&mut self, home: &Home, old: Vec<Old>) {
         let is_listed = |old: &Old| {
-            let place = old.place_in_home().map(|place| home.dir.join(place));
-            place.is_some_and(|place| self.there.contains(&place))
+            let place = old.home().and_then(|above| old.dir.strip_prefix(above).ok());
+            place.is_some_and(|place| self.there.contains(&home.dir.join(place)))
         };
         let former: Vec<PathBuf> = old
             .iter()
@@ -431,7 +414,7 @@ pub(super) fn drop_notes(store: &Store, notes: &[PathBuf]) -> Result<(), Snapsho
     for path in notes {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let removed = file::remove(path).and_then(|()| file::sweep_temps(&notes_dir(store), &name));
-        removed.map_err(io_at(path))?;
+        removed.map_err(SessionError::io(path))?;
     }
     Ok(())
 }

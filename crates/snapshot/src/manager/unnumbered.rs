@@ -9,11 +9,9 @@ use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::manifest::SnapshotId;
 use crate::objects::StoreObjects;
-use crate::session::{Recorded, RecordedId};
 
 impl SnapshotManager {
-    /// Capture the current state under the frozen rules of a snapshot: whatever ignore files say now, the same paths
-    /// are excluded.
+    /// Capture the current state under the frozen rules of a snapshot, whatever ignore files say now.
     pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now, SnapshotError> {
         let held = self.enter()?;
         let record = self.recorded()?;
@@ -51,7 +49,8 @@ impl SnapshotManager {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let before = record.snapshots.len();
-        record.snapshots.retain(|recorded| !ids.iter().any(|id| is_aside(recorded, id)));
+        let is_aside = |id: &SnapshotId| matches!(id, SnapshotId::Safety(_)) && ids.contains(id);
+        record.snapshots.retain(|recorded| !is_aside(&recorded.id));
         if record.snapshots.len() < before {
             // Durable before the manifests are removed: a record that names a missing manifest would be damage.
             self.session.save_record(&record, Sync::Yes)?;
@@ -59,8 +58,4 @@ impl SnapshotManager {
         }
         Ok(())
     }
-}
-
-fn is_aside(recorded: &Recorded, id: &SnapshotId) -> bool {
-    matches!(recorded.id, RecordedId::Safety(_)) && recorded.snapshot() == *id
 }

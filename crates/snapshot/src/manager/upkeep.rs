@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::sessions::{ForeignSession, Sessions, drop_notes, sessions};
+use super::sessions::{ForeignSession, Sessions, drop_notes, roots_of, sessions};
 use super::{SnapshotError, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
@@ -19,7 +19,6 @@ use crate::session::{Session, SessionError, SessionHold, SnapshotList};
 use crate::state::{ObjectError, Objects, Observer, SnapshotState};
 use crate::store::{Collected, ObjectKey, Settled, Shares, Store};
 
-/// Result of settling.
 #[derive(Debug)]
 pub struct SettleReport {
     pub store: Settled,
@@ -126,11 +125,8 @@ impl LiveObjects {
 
     fn snapshot(&mut self, sheet: &ManifestBody, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
         self.others.extend(sheet.rules.iter().flatten().map(|hash| ObjectKey::rules(*hash)));
-        let others = &mut self.others;
         let mut waiting = Vec::new();
-        roots_of(&sheet.state, &mut waiting, &mut |hash| {
-            others.insert(ObjectKey::from(hash));
-        });
+        roots_of(&sheet.state, &mut waiting, &mut |hash| self.others.extend([ObjectKey::from(hash)]));
         self.trees(waiting, walk)
     }
 
@@ -142,10 +138,7 @@ impl LiveObjects {
     }
 
     fn trees(&mut self, waiting: Vec<TreeId>, walk: &mut SessionWalk<'_>) -> Result<(), ObjectError> {
-        let others = &mut self.others;
-        let mut content = |hash: ContentHash| {
-            others.insert(ObjectKey::from(hash));
-        };
+        let mut content = |hash: ContentHash| self.others.extend([ObjectKey::from(hash)]);
         let mut lost = |error: ObjectError| match error {
             ObjectError::Missing { .. } | ObjectError::Damaged { .. } => {
                 walk.damaged.push(format!("{}: {error}", walk.dir.display()));
@@ -164,8 +157,7 @@ struct SessionWalk<'a> {
     damaged: &'a mut Vec<String>,
 }
 
-/// Visit every directory that is not in `seen` yet, and every content below. Ends at the first directory that cannot be
-/// loaded.
+/// Visit every directory not in `seen` yet, and every content below; ends at one that cannot be loaded.
 pub(super) fn each_object(
     state: &SnapshotState,
     objects: &dyn Objects,
@@ -176,17 +168,6 @@ pub(super) fn each_object(
     let mut waiting = Vec::new();
     roots_of(state, &mut waiting, &mut content);
     each_below(waiting, objects, seen, &mut content, &mut visit, &mut Err)
-}
-
-/// Collect the directories that are roots, and the contents of roots that are files.
-fn roots_of(state: &SnapshotState, trees: &mut Vec<TreeId>, content: &mut dyn FnMut(ContentHash)) {
-    for root in &state.roots {
-        match root.content.entry().map(|entry| &entry.kind) {
-            Some(Kind::Dir { tree, .. }) => trees.push(*tree),
-            Some(Kind::File { hash, .. }) => content(*hash),
-            _ => {}
-        }
-    }
 }
 
 /// The same starting from directories; `lost` handles one that cannot be loaded.
@@ -257,13 +238,12 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Mark
 
 /// Fail if only the name of a session is known.
 fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
-    if let Some(path) = found.damaged.first().cloned() {
-        let what = "the session reference names no session; `nono rollback repair` sets it aside".to_owned();
-        return Err(SessionError::Record { path, what }.into());
+    if let Some(path) = found.damaged.first() {
+        let what = "the session reference names no session; `nono rollback repair` sets it aside";
+        return Err(SessionError::damaged(path, what).into());
     }
-    if let Some(path) = found.unknown.first().cloned() {
-        let what = "its disk is not mounted; nothing was collected".to_owned();
-        return Err(SessionError::Record { path, what }.into());
+    if let Some(path) = found.unknown.first() {
+        return Err(SessionError::damaged(path, "its disk is not mounted; nothing was collected").into());
     }
     Ok(())
 }
@@ -333,8 +313,7 @@ fn report(met: MarkFindings, collected: Collected) -> GcReport {
     }
 }
 
-/// Space of a store shared between the sessions for which `mine` is true and all others. Snapshots of the former that
-/// are `gone` do not count as needed.
+/// Space shared between the sessions of a store that are `mine`, without snapshots that are `gone`, and all others.
 pub fn shares(
     store: &Store,
     mine: &dyn Fn(&Path) -> bool,
@@ -349,14 +328,13 @@ pub fn shares(
 /// Stat caches of a store, damaged ones as `None`.
 pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
     let dir = store.dir().join("cache");
-    let io = |source| SnapshotError::Session(SessionError::Io { path: dir.clone(), source });
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(&dir).map_err(io)? {
-        let path = entry.map_err(io)?.path();
+    for entry in std::fs::read_dir(&dir).map_err(SessionError::io(&dir))? {
+        let path = entry.map_err(SessionError::io(&dir))?.path();
         if path.file_name().is_some_and(|name| file::is_temp(name.as_encoded_bytes())) {
             continue;
         }
-        let cache = Cache::load(&path).map_err(io)?;
+        let cache = Cache::load(&path).map_err(SessionError::io(&dir))?;
         all.push((path, cache));
     }
     Ok(all)
@@ -365,19 +343,18 @@ pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, Sna
 fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
     // Caches are written only under the store's lock, which the collection holds now.
     let dir = store.dir().join("cache");
-    file::sweep_temps(&dir, "").map_err(|source| SessionError::Io { path: dir, source })?;
+    file::sweep_temps(&dir, "").map_err(SessionError::io(&dir))?;
     for (path, cache) in caches(store)? {
         let tree = cache.as_ref().and_then(Cache::tree);
         if !tree.is_some_and(|tree| live.trees.contains(&tree)) {
-            file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
+            file::remove(&path).map_err(SessionError::io(&path))?;
         }
     }
     Ok(())
 }
 
 impl SnapshotManager {
-    /// Compress the captured contents, and make them survive a power loss. Done in the background unless the manager
-    /// was told otherwise; this waits for it.
+    /// Compress the captured contents, and make them survive a power loss; waits for it, unlike the background.
     pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)

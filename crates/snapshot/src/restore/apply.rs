@@ -8,9 +8,8 @@ use std::convert::Infallible;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::AtFlags;
 
@@ -32,8 +31,7 @@ use crate::state::{Objects, Observer};
 /// Number of steps of one directory done by one task.
 const STEPS_PER_TASK: usize = 2048;
 
-/// Apply a plan. The journal must have been begun; the caller finishes it when the outcome is recorded. After a
-/// cancellation the journal stays.
+/// Apply a plan. The caller began the journal, and finishes it with the outcome unless that is cancelled.
 pub fn apply(
     plan: &RestorePlan,
     objects: &dyn Objects,
@@ -142,10 +140,6 @@ impl ApplyWork<'_> {
         format!("{}{number}", self.prefix).into_bytes()
     }
 
-    fn path(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
-        self.plan.path_of(index, name)
-    }
-
     fn enter(&self, index: DirIndex, queue: &Queue<ApplyTask>, outcome: &mut RestoreOutcome) {
         let dir = &self.plan.dirs[index];
         if self.is_cancelled() {
@@ -154,7 +148,7 @@ impl ApplyWork<'_> {
         let fd = match self.open(index, outcome) {
             Ok(fd) => fd,
             Err(not_done) => {
-                outcome.note(self.path(index, None), not_done);
+                outcome.note(self.plan.path_of(index, None), not_done);
                 return self.release(index, None, outcome);
             }
         };
@@ -165,23 +159,23 @@ impl ApplyWork<'_> {
         // One for this task, so that the directory is not finished while it works in it.
         let waits = 1 + dir.children.len() + usize::from(late) + parts.len();
         self.pending[index].store(waits, Ordering::Release);
-        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) =
-            dir.children.iter().partition(|child| self.is_early(**child));
+        let goes = |child: &&DirIndex| matches!(self.plan.dirs[**child].how, DirEntryMode::Remove { .. });
+        let (early, others): (Vec<DirIndex>, Vec<DirIndex>) = dir.children.iter().partition(goes);
         queue.push_all(others.into_iter().map(ApplyTask::Dir));
         queue.push_all(parts.map(|start| ApplyTask::Steps(index, part(start))));
         if let Some(first) = first {
             self.steps(index, first, fd.as_fd(), outcome);
         }
         if late {
-            self.wait(Waiting::late(index));
+            self.wait(index, Vec::new());
         }
         // Removals first, to free space.
         queue.push_all(early.into_iter().map(ApplyTask::Dir));
         self.part_done(index, Some(fd), outcome);
     }
 
-    fn wait(&self, waiting: Waiting) {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+    fn wait(&self, index: DirIndex, again: Vec<usize>) {
+        pool::locked(&self.late).push(Waiting { index, again });
     }
 
     /// Apply some of a directory's steps. Those that find the disk full are retried at the end.
@@ -201,7 +195,7 @@ impl ApplyWork<'_> {
         }
         if !full.is_empty() {
             self.pending[index].fetch_add(1, Ordering::AcqRel);
-            self.wait(Waiting::full(index, full));
+            self.wait(index, full);
         }
     }
 
@@ -224,11 +218,8 @@ impl ApplyWork<'_> {
     /// Report that the directory of a step could not be opened again.
     fn not_opened(&self, index: DirIndex, step: &NameStep, error: &io::Error, outcome: &mut RestoreOutcome) {
         let error = io::Error::from(error.kind());
-        outcome.note(self.path(index, step.name()), RestoreError::io("open its parent")(error).into());
-    }
-
-    fn is_early(&self, index: DirIndex) -> bool {
-        matches!(self.plan.dirs[index].how, DirEntryMode::Remove { .. })
+        outcome
+            .note(self.plan.path_of(index, step.name()), RestoreError::io("open its parent")(error).into());
     }
 
     /// Open a directory, or create it, and make it writable.
@@ -264,10 +255,12 @@ impl ApplyWork<'_> {
 
     fn keep(&self, index: DirIndex, name: Option<&Name>, displaced: Displaced, outcome: &mut RestoreOutcome) {
         let Displaced { kept, beside } = displaced;
-        outcome.kept.extend(kept.map(|content| KeptAside { path: self.path(index, name), content }));
+        outcome.kept.extend(kept.map(|content| KeptAside { path: self.plan.path_of(index, name), content }));
         if let Some(beside) = beside.as_deref().and_then(Name::new) {
             let dir = if name.is_some() { index } else { self.plan.dirs[index].parent };
-            outcome.skipped.push(Skipped { path: self.path(dir, Some(&beside)), why: Why::StillWritten });
+            outcome
+                .skipped
+                .push(Skipped { path: self.plan.path_of(dir, Some(&beside)), why: Why::StillWritten });
         }
     }
 
@@ -295,14 +288,15 @@ impl ApplyWork<'_> {
                 outcome.done += 1;
                 self.count();
             }
-            Err(not_done) => outcome.note(self.path(index, Some(name)), not_done),
+            Err(not_done) => outcome.note(self.plan.path_of(index, Some(name)), not_done),
         }
         self.report(index, Some(name), problems, outcome);
         StepSpace::Enough
     }
 
     fn report(&self, index: DirIndex, name: Option<&Name>, problems: Problems, outcome: &mut RestoreOutcome) {
-        let failed = problems.into_iter().map(|error| FailedPath { path: self.path(index, name), error });
+        let failed =
+            problems.into_iter().map(|error| FailedPath { path: self.plan.path_of(index, name), error });
         outcome.failed.extend(failed);
     }
 
@@ -375,7 +369,7 @@ impl ApplyWork<'_> {
 
     /// Apply steps that need the result of all others, then finish the directories that waited for them.
     fn late_steps(&self, outcome: &mut RestoreOutcome) {
-        let waiting = std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *pool::locked(&self.late));
         let links = |step: &NameStep| matches!(step, NameStep::Link { .. });
         let made = |step: &NameStep| matches!(step, NameStep::Late(_));
         for Waiting { index, again } in &waiting {
@@ -434,7 +428,7 @@ impl ApplyWork<'_> {
             let finished = own.map_err(RestoreError::io("open it")).map_err(NotDone::from);
             match finished.and_then(|own| self.finish(index, own.as_fd(), up.as_ref(), outcome)) {
                 Ok(()) => outcome.done += u64::from(self.plan.own_kind(index).is_some()),
-                Err(not_done) => outcome.note(self.path(index, None), not_done),
+                Err(not_done) => outcome.note(self.plan.path_of(index, None), not_done),
             }
             self.count();
             self.opened.close(index);

@@ -14,7 +14,7 @@ use super::presence::{SideEntry, by_rule, look};
 use super::select::{Chosen, PathSelection};
 use super::steps::Steps;
 use super::{NoteKind, PlanNote, RestoreRequest, Selection, Skipped, Why};
-use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, os_str, walk};
+use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, walk};
 use crate::node::{Entry, Kind, Name, Node, Reason};
 use crate::state::{ObjectError, Objects, RootContent, RootState};
 
@@ -87,7 +87,7 @@ fn both<'a>(target: &'a RootState, current: Option<&'a RootState>) -> Result<Sid
         RootContent::Absent => Ok(None),
         RootContent::Captured(entry) => {
             // A root's own name is the only one not checked by a node.
-            let named = root.path.file_name().is_some_and(|name| name == os_str(entry.name.as_bytes()));
+            let named = root.path.file_name().is_some_and(|name| Path::new(name) == entry.name.as_ref());
             if named { Ok(Some(entry)) } else { Err(Why::RootUnknown) }
         }
     };
@@ -304,10 +304,11 @@ impl<'a> Builder<'a> {
         let as_found = |builder: &Builder<'_>, old: &EntryRef| {
             let before = builder.frames.last().and_then(|frame| frame.resumed.as_ref());
             let before = before.and_then(|node| node.entry(name.as_bytes())).filter(|entry| entry.is_dir());
-            Leave::AsFound(before.map_or_else(|| old.clone(), EntryRef::alone))
+            Leave::AsFound(before.cloned().map_or_else(|| old.clone(), EntryRef::alone))
         };
         // A copy of the entry alone, so that its siblings are not kept in memory.
-        let (new, old) = (new.map(|new| EntryRef::alone(new)), old.map(|old| EntryRef::alone(old)));
+        let alone = |entry: Option<&EntryRef>| entry.map(|entry| EntryRef::alone(Entry::clone(entry)));
+        let (new, old) = (alone(new), alone(old));
         let (new, old) = (new.as_ref(), old.as_ref());
         let (how, leave) = match (new, old) {
             (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::diff::Aspects;
 use crate::hash::TreeId;
-use crate::node::{Entry, Kind, Name, Node, Omitted, Reason};
+use crate::node::{Entry, Name, Node, Omitted, Reason};
 use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
 
 /// A directory in a state that conflicts are judged by; `None` if it is not there.
@@ -28,8 +28,7 @@ fn unknown(path: &Path, reason: Reason) -> Node {
     Node { entries: Vec::new(), omitted: omitted.into_iter().collect() }
 }
 
-/// Whether the directory `now`, or anything in it, is in none of these states. Entries that are excluded now are not
-/// judged: nothing is done with them either.
+/// Whether the directory `now`, or anything in it that is not excluded, is in none of these states.
 pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool, ObjectError> {
     let alone = Arc::new(Node { entries: vec![now.clone()], omitted: Vec::new() });
     let only = |base: &Base| {
@@ -47,18 +46,14 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
             if bases.iter().all(|base| is_other(entry, base.as_deref())) {
                 return Ok(true);
             }
-            let Kind::Dir { tree, .. } = entry.kind else { continue };
+            let Some(tree) = entry.tree() else { continue };
             let below: Vec<Option<&Entry>> =
                 bases.iter().map(|base| base.as_ref()?.entry(entry.name.as_bytes())).collect();
-            let tree_of = |entry: &Entry| match entry.kind {
-                Kind::Dir { tree, .. } => Some(tree),
-                _ => None,
-            };
             // Equal to one of them down to the last file.
-            if below.iter().flatten().any(|base| tree_of(base) == Some(tree)) {
+            if below.iter().flatten().any(|base| base.tree() == Some(tree)) {
                 continue;
             }
-            let trees = below.into_iter().map(|base| base.and_then(tree_of));
+            let trees = below.into_iter().map(|base| base.and_then(Entry::tree));
             let load = |tree: Option<TreeId>| tree.map(|tree| objects.node(tree)).transpose();
             let below = trees.map(load).collect::<Result<Vec<Base>, _>>()?;
             waiting.push((objects.node(tree)?, below));
@@ -69,11 +64,7 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
 
 /// Reason why an entry in a directory was not captured, if any.
 pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reason>, ObjectError> {
-    let tree_of = |entry: &Entry| match entry.kind {
-        Kind::Dir { tree, .. } => Some(tree),
-        _ => None,
-    };
-    let mut waiting: Vec<TreeId> = tree_of(dir).into_iter().collect();
+    let mut waiting: Vec<TreeId> = dir.tree().into_iter().collect();
     while let Some(tree) = waiting.pop() {
         let node = objects.node(tree)?;
         // Entries excluded by permanent rules, and nono's own state, are not part of the repository.
@@ -81,7 +72,7 @@ pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reaso
         {
             return Ok(Some(omitted.reason.clone()));
         }
-        waiting.extend(node.entries.iter().filter_map(tree_of));
+        waiting.extend(node.entries.iter().filter_map(Entry::tree));
     }
     Ok(None)
 }

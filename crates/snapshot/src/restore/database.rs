@@ -1,5 +1,4 @@
-//! SQLite databases in a restore: all files of one are restored, or none. A database beside a log of another state is
-//! corrupt.
+//! SQLite databases in a restore: all files of one or none, since one beside a log of another state is corrupt.
 
 use super::Why;
 use crate::diff::{EntryRef, Pair};
@@ -15,8 +14,7 @@ pub(super) struct DatabaseFile {
     pub(super) left_out: Option<Why>,
 }
 
-/// Other files of the database that a name belongs to, without the log's index, which SQLite rebuilds. Empty for other
-/// files.
+/// Other files of the database that a name belongs to, if any, without the log's index, which SQLite rebuilds.
 pub(super) fn others(pair: &Pair<'_>) -> Vec<DatabaseFile> {
     let name = pair.name.as_bytes();
     let there = |name: &[u8]| pair.nodes.iter().flatten().any(|node| has(node, name));
@@ -34,7 +32,8 @@ fn has(node: &Node, name: &[u8]) -> bool {
 
 fn other(pair: &Pair<'_>, name: Name) -> DatabaseFile {
     let [new, old] = &pair.nodes;
-    let entry = |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).map(EntryRef::alone);
+    let entry =
+        |node: Option<&Node>| node.and_then(|node| node.entry(name.as_bytes())).cloned().map(EntryRef::alone);
     let reason = |node: Option<&Node>| {
         node.and_then(|node| node.omitted(name.as_bytes())).map(|omitted| omitted.reason.clone())
     };

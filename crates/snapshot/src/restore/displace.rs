@@ -59,8 +59,7 @@ struct Seen {
 }
 
 impl Stored {
-    /// Move the file into the store if its content is only here; then the name `name` is gone. False: it can be
-    /// removed.
+    /// Move the file into the store if its content is only here; then `name` is gone. False: it can be removed.
     pub(super) fn take(
         &self,
         dir: BorrowedFd<'_>,
@@ -71,7 +70,7 @@ impl Stored {
         if self.watched.is_none() && objects.take_file(dir, name, fd.as_fd(), *hash)? {
             return Ok(true);
         }
-        rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(|errno| RestoreError::io(READING)(errno.into()))?;
+        rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(RestoreError::io(READING))?;
         objects.keep_file(fd.as_fd(), *size).map(|_| false).map_err(RestoreError::from)
     }
 
@@ -85,7 +84,7 @@ impl Stored {
         }
         match read_until_stable(fd.as_fd(), None, objects)? {
             Some((kept, _)) => Ok(kept),
-            None => Err(RestoreError::io("store a file that is still being written")(Errno::BUSY.into())),
+            None => Err(RestoreError::io("store a file that is still being written")(Errno::BUSY)),
         }
     }
 }
@@ -114,7 +113,7 @@ pub(super) fn judge(
     objects: &dyn Objects,
 ) -> Result<DisplaceVerdict, RestoreError> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("stat the old file")(errno.into()))?;
+    let stat = stat.map_err(RestoreError::io("stat the old file"))?;
     match kind_of(&stat) {
         FileType::RegularFile => {
             let expected = match &old.kind {
@@ -138,8 +137,7 @@ pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
-/// Whether a program keeps the file `old` open for writing. A file that cannot be opened is judged when it is
-/// displaced; other kinds of files are never opened.
+/// Whether a program keeps the file `old` open for writing. One that cannot be opened is judged when displaced.
 pub(super) fn is_written(dir: BorrowedFd<'_>, old: &Entry) -> bool {
     if !matches!(old.kind, Kind::File { .. }) {
         return false;
@@ -225,13 +223,13 @@ fn store_unless(
     {
         return Ok(None);
     }
-    rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(|errno| RestoreError::io(READING)(errno.into()))?;
+    rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(RestoreError::io(READING))?;
     let hash = objects.keep_file(fd, size)?;
     Ok(Some(KeptContent::File { hash, size }))
 }
 
 fn look(fd: BorrowedFd<'_>) -> Result<Seen, RestoreError> {
-    let stat = rustix::fs::fstat(fd).map_err(|errno| RestoreError::io(READING)(errno.into()))?;
+    let stat = rustix::fs::fstat(fd).map_err(RestoreError::io(READING))?;
     let time = |seconds, nanos| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
     Ok(Seen {
         size: u64::try_from(stat.st_size).unwrap_or(0),

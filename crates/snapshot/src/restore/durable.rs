@@ -15,8 +15,7 @@ use super::verify::each_dir;
 use crate::disk;
 use crate::node::Kind;
 
-/// Maximum number of files synced one by one. On ext4 one file costs 4 to 7 ms and `syncfs` 4 to 15 ms, but that has no
-/// bound while others write much.
+/// Maximum number of files synced one by one: on ext4 4 to 7 ms each, `syncfs` 4 to 15 ms, more if others write.
 const FEW: usize = 8;
 
 /// Wait until restored files survive a power loss.

@@ -3,8 +3,8 @@
 //! a damaged one, or one of a newer version, is an error and never partly used.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Selection;
 use crate::bytes::{Malformed, Reader, Writer};
 use crate::disk;
+use crate::file;
 use crate::hash::tagged;
 
 const MAGIC: &[u8] = b"nono restore v2\0";
@@ -91,29 +92,16 @@ impl Journal {
         if fs::symlink_metadata(path).is_ok() {
             return Err(JournalError::Unfinished { path: path.to_path_buf() });
         }
-        let temp = temp_of(path);
-        publish(&temp, path, &record.encode()).map_err(|source| {
-            // It may be gone already; the first error counts.
-            let _ = fs::remove_file(&temp);
-            error(source)
-        })?;
+        file::replace(path, &record.encode(), file::Sync::Yes).map_err(error)?;
         Ok(Journal { path: path.to_path_buf(), record })
     }
 
     /// Journal of an interrupted restore, if there is one.
     pub fn load(path: &Path) -> Result<Option<Journal>, JournalError> {
         let error = |source| JournalError::Io { path: path.to_path_buf(), source };
-        // A journal that was never published: nothing was modified.
-        let temp = temp_of(path);
-        if fs::symlink_metadata(&temp).is_ok() {
-            disk::step().and_then(|()| fs::remove_file(&temp)).map_err(error)?;
-        }
         let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = match fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path) {
-            Ok(file) => file,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(error(source)),
-        };
+        let open = fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path);
+        let Some(file) = file::existing(open).map_err(error)? else { return Ok(None) };
         let mut bytes = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut bytes).map_err(error)?;
         let record = JournalRecord::decode(&bytes)
@@ -134,38 +122,9 @@ impl Journal {
         let remove = || {
             disk::step()?;
             fs::remove_file(&self.path)?;
-            sync_parent(&self.path)
+            file::sync_parent(&self.path)
         };
         remove().map_err(|source| JournalError::Io { path: self.path.clone(), source })
-    }
-}
-
-fn temp_of(path: &Path) -> PathBuf {
-    path.with_extension("tmp")
-}
-
-fn publish(temp: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A journal that was never published, of a killed process.
-    if fs::symlink_metadata(temp).is_ok() {
-        disk::step()?;
-        fs::remove_file(temp)?;
-    }
-    disk::step()?;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
-    disk::step()?;
-    file.write_all(bytes)?;
-    disk::step()?;
-    file.sync_all()?;
-    disk::step()?;
-    fs::rename(temp, path)?;
-    sync_parent(path)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    disk::step()?;
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
     }
 }
 
@@ -175,18 +134,18 @@ impl JournalRecord {
         out.raw(&self.id.0);
         out.bytes(self.target.as_bytes());
         out.bytes(self.safety.as_bytes());
-        out.number(self.keep_changed_since.len() as u64);
-        self.keep_changed_since.iter().for_each(|base| out.bytes(base.as_bytes()));
+        let write_path = |path: &PathBuf, out: &mut Writer| out.bytes(path.as_os_str().as_bytes());
+        out.list(&self.keep_changed_since, |base, out| out.bytes(base.as_bytes()));
         out.byte(u8::from(self.force));
-        write_paths(&mut out, &self.roots);
+        out.list(&self.roots, write_path);
         match &self.selection {
             Selection::All => out.byte(0),
             Selection::Paths(paths) => {
                 out.byte(1);
-                write_paths(&mut out, paths);
+                out.list(paths, write_path);
             }
         }
-        write_paths(&mut out, &self.except);
+        out.list(&self.except, write_path);
         let mut bytes = out.finish();
         let sum = tagged(b"nono journal\0", &[&bytes]);
         bytes.extend_from_slice(&sum);
@@ -226,13 +185,6 @@ fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
         0 => Ok(false),
         1 => Ok(true),
         _ => Err(Malformed("a flag")),
-    }
-}
-
-fn write_paths(out: &mut Writer, paths: &[PathBuf]) {
-    out.number(paths.len() as u64);
-    for path in paths {
-        out.bytes(path.as_os_str().as_bytes());
     }
 }
 

@@ -144,6 +144,15 @@ pub(super) struct CurrentAttributes<'a> {
     pub(super) mtime: Option<Time>,
 }
 
+impl CurrentAttributes<'static> {
+    /// Owner and permissions from a stat.
+    pub(super) fn of(stat: &Stat) -> CurrentAttributes<'static> {
+        let mode = u16::try_from(stat.st_mode & 0o7777).ok();
+        let (uid, gid) = (stat.st_uid, stat.st_gid);
+        CurrentAttributes { uid, gid, mode, xattrs: &[], inherits: false, mtime: None }
+    }
+}
+
 pub(super) type Problems = Vec<RestoreError>;
 
 /// Set the attributes `want` on a file.

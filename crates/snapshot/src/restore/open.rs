@@ -6,20 +6,19 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::plan::{DirIndex, RestorePlan};
 
-use crate::dirs::{Inode, inode_of, open_dir};
+use crate::dirs::{Inode, inode_of, open_beneath, open_dir};
 use crate::disk;
 use crate::node::Name;
+use crate::pool::locked as lock;
 
 const OPEN_LIMIT: usize = 256;
-/// Length of the path pieces given to the kernel, which takes up to 4096 bytes.
-const PATH_PIECE: usize = 3800;
 
 #[derive(Debug)]
 struct OpenedDir {
@@ -40,10 +39,6 @@ pub(super) struct Opened<'a> {
 struct Queue {
     order: VecDeque<DirIndex>,
     open: usize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Opened<'a> {
@@ -133,34 +128,19 @@ impl OpenedDir {
     }
 }
 
-const OPEN_DIR: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// Open a directory by its components, in pieces that the kernel accepts, beneath `top` and through no link.
+/// Open a directory by its components, beneath `top` and through no link.
 pub(super) fn open_path(top: BorrowedFd<'_>, names: &[&Name]) -> io::Result<OwnedFd> {
-    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let open =
-        |dir: BorrowedFd<'_>, path: &[u8]| rustix::fs::openat2(dir, path, OPEN_DIR, Mode::empty(), how);
-    let mut fd: Option<OwnedFd> = None;
-    let mut piece = Vec::new();
-    for name in names {
-        if !piece.is_empty() && piece.len() + name.as_bytes().len() > PATH_PIECE {
-            fd = Some(open(fd.as_ref().map_or(top, |fd| fd.as_fd()), &piece)?);
-            piece.clear();
-        }
-        piece.extend_from_slice(name.as_bytes());
-        piece.push(b'/');
+    match open_beneath(top, names.iter().map(|name| name.as_bytes()))? {
+        Some(fd) => Ok(fd),
+        None => open_dir(top, b"."),
     }
-    if piece.is_empty() {
-        piece.push(b'.');
-    }
-    Ok(open(fd.as_ref().map_or(top, |fd| fd.as_fd()), &piece)?)
 }
 
 /// Open the parent directory of a root. The path is resolved, so a link in it was put there since.
 pub(super) fn open_top(path: &std::path::Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(rustix::fs::CWD, path, OPEN_DIR, Mode::empty(), how)?)
+    Ok(rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how)?)
 }
 
 /// Open an existing directory, changing its mode if it is ours and closed. True: the mode was changed.

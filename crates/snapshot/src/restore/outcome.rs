@@ -10,19 +10,8 @@ use super::{FailedPath, RestoreOutcome, Skipped};
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) index: DirIndex,
-    /// Indexes of steps that found the disk full: by then others may have freed space. Empty for steps that need the
-    /// result of all others.
+    /// Indexes of steps that found the disk full; empty for steps that need the result of all others.
     pub(super) again: Vec<usize>,
-}
-
-impl Waiting {
-    pub(super) fn late(index: DirIndex) -> Waiting {
-        Waiting { index, again: Vec::new() }
-    }
-
-    pub(super) fn full(index: DirIndex, again: Vec<usize>) -> Waiting {
-        Waiting { index, again }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

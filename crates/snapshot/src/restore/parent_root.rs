@@ -1,5 +1,4 @@
-//! Keeps the time of a root's parent directory that lies in another root. That root was restored before, with its
-//! times; work on the names in it must not change them.
+//! Keeps the time of a root's parent directory that lies in another root, which was restored before.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;

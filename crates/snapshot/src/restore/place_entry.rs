@@ -73,7 +73,7 @@ fn no_room(error: RestoreError, old: &Entry) -> NotDone {
     }
 }
 
-fn io_error<T>(result: io::Result<T>, doing: &'static str) -> Result<T, RestoreError> {
+fn io_error<T, E: Into<io::Error>>(result: Result<T, E>, doing: &'static str) -> Result<T, RestoreError> {
     result.map_err(RestoreError::io(doing))
 }
 
@@ -114,8 +114,7 @@ impl<'a> TargetDir<'a> {
         Ok(true)
     }
 
-    /// Make `entry`, which is not a directory, under the name `temp`. Attributes that cannot be set are added to
-    /// `problems`.
+    /// Make `entry`, not a directory, under the name `temp`. Attributes that cannot be set go to `problems`.
     pub(super) fn make(
         &mut self,
         temp: &[u8],
@@ -125,7 +124,7 @@ impl<'a> TargetDir<'a> {
         let made = match &entry.kind {
             Kind::File { .. } => self.make_file(temp, entry, problems),
             Kind::Symlink { target } => {
-                let make = || {
+                let make = || -> io::Result<_> {
                     disk::step()?;
                     Ok(rustix::fs::symlinkat(&target[..], self.dir, temp)?)
                 };
@@ -138,7 +137,7 @@ impl<'a> TargetDir<'a> {
                 self.make_node(temp, entry, FileType::CharacterDevice, *rdev, problems)
             }
             Kind::BlockDevice { rdev } => self.make_node(temp, entry, FileType::BlockDevice, *rdev, problems),
-            Kind::Dir { .. } => Err(RestoreError::io("make it")(Errno::ISDIR.into())),
+            Kind::Dir { .. } => Err(RestoreError::io("make it")(Errno::ISDIR)),
         };
         if made.is_err() {
             // If this fails too, the rest is found by its name.
@@ -153,8 +152,7 @@ impl<'a> TargetDir<'a> {
         self.fill(&fd, entry, asked, problems)
     }
 
-    /// Permissions to create a file with: the final ones, unless the file gets another owner, attributes or special
-    /// bits.
+    /// Permissions to create a file with: the final ones, unless its owner, attributes or special bits differ.
     fn mode_for(&self, entry: &Entry) -> u16 {
         let meta = &entry.meta;
         let expected = self.birth.is_some_and(|birth| {
@@ -213,7 +211,7 @@ impl<'a> TargetDir<'a> {
         device: u64,
         problems: &mut Problems,
     ) -> Result<(), RestoreError> {
-        let make = || {
+        let make = || -> io::Result<_> {
             disk::step()?;
             rustix::fs::mknodat(self.dir, temp, kind, Mode::RUSR | Mode::WUSR, device)?;
             Ok(rustix::fs::openat(self.dir, temp, O_PATH, Mode::empty())?)
@@ -386,9 +384,8 @@ impl<'a> TargetDir<'a> {
     /// Change the attributes of a file that stays.
     pub(super) fn change(&self, old: &Entry, new: &Entry, problems: &mut Problems) -> Result<(), NotDone> {
         let name = new.name.as_bytes();
-        let fd = rustix::fs::openat(self.dir, name, O_PATH, Mode::empty());
-        let fd = io_error(fd.map_err(io::Error::from), "open it")?;
-        let stat = io_error(rustix::fs::fstat(&fd).map_err(io::Error::from), "stat it")?;
+        let fd = io_error(rustix::fs::openat(self.dir, name, O_PATH, Mode::empty()), "open it")?;
+        let stat = io_error(rustix::fs::fstat(&fd), "stat it")?;
         // Another process may have put another file there, or a hard link to a file elsewhere.
         let expected = displace::kind_of(&stat) == displace::expected_kind(&new.kind)
             && old.meta.link.map_or(stat.st_nlink == 1, |inode| inode == stat.st_ino);
@@ -399,14 +396,7 @@ impl<'a> TargetDir<'a> {
             Kind::Symlink { .. } => Handle::Link(self.dir, name),
             _ => Handle::Path(fd.as_fd()),
         };
-        let has = CurrentAttributes {
-            uid: stat.st_uid,
-            gid: stat.st_gid,
-            mode: u16::try_from(stat.st_mode & 0o7777).ok(),
-            xattrs: &old.meta.xattrs,
-            inherits: false,
-            mtime: None,
-        };
+        let has = CurrentAttributes { xattrs: &old.meta.xattrs, ..CurrentAttributes::of(&stat) };
         meta::set(handle, has, &new.meta, problems);
         Ok(())
     }
@@ -436,17 +426,11 @@ fn link_unnamed(fd: &OwnedFd, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
 fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
     let stat = io_error(handle.stat(), "stat it")?;
     if displace::kind_of(&stat) != displace::expected_kind(&entry.kind) {
-        return Err(RestoreError::io("stat it")(Errno::STALE.into()));
+        return Err(RestoreError::io("stat it")(Errno::STALE));
     }
     let is_link = matches!(entry.kind, Kind::Symlink { .. });
-    let has = CurrentAttributes {
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        mode: is_link.then_some(entry.meta.mode),
-        xattrs: &[],
-        inherits: !is_link,
-        mtime: None,
-    };
+    let mode = is_link.then_some(entry.meta.mode);
+    let has = CurrentAttributes { mode, inherits: !is_link, ..CurrentAttributes::of(&stat) };
     meta::set(handle, has, &entry.meta, problems);
     Ok(())
 }

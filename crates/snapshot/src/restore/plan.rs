@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::changes::Changes;
 use super::steps::Steps;
 use super::{PlanNote, Skipped};
-use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost, os_str};
+use crate::diff::{Aspects, Change, ChangeType, EntryRef, Lost};
 use crate::node::{Entry, Kind, Name};
 
 /// Index of a directory in its plan.
@@ -149,10 +149,6 @@ impl PlanDir {
             | DirEntryMode::Make { new: entry, .. }
             | DirEntryMode::Remove { old: entry, .. } => Some(&entry.name),
         }
-    }
-
-    fn is_lasting(&self) -> bool {
-        matches!(self.how, DirEntryMode::Enter(_) | DirEntryMode::Top(_))
     }
 }
 
@@ -320,7 +316,7 @@ impl Layout {
     pub(super) fn path_of(&self, index: DirIndex, name: Option<&Name>) -> PathBuf {
         let (top, names) = self.names(index);
         let mut path = top.to_path_buf();
-        path.extend(names.into_iter().chain(name).map(|name| os_str(name.as_bytes())));
+        path.extend(names.into_iter().chain(name));
         path
     }
 
@@ -348,7 +344,9 @@ impl Layout {
     /// Whether work on its names changes the directory's time.
     pub(super) fn is_touched(&self, index: DirIndex) -> bool {
         let dir = &self.dirs[index];
-        dir.steps.any_moves() || dir.children.iter().any(|child| !self.dirs[*child].is_lasting())
+        let stays =
+            |child: &DirIndex| matches!(self.dirs[*child].how, DirEntryMode::Enter(_) | DirEntryMode::Top(_));
+        dir.steps.any_moves() || !dir.children.iter().all(stays)
     }
 
     /// Number of steps and entered directories, for progress.

@@ -17,8 +17,7 @@ pub enum PreflightError {
 }
 
 /// Check the roots of a plan, each on its own filesystem. Removed bytes are counted against new ones, so a tree that
-/// filled the disk can be restored. Roots that share a filesystem may still fill the disk together; then the steps
-/// report that.
+/// filled the disk can be restored. Roots that fill a filesystem together are reported by their steps.
 pub fn preflight(plan: &RestorePlan) -> Result<(), PreflightError> {
     for top in &plan.tops {
         let dir = &plan.dirs[*top];

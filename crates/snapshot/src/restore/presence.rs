@@ -61,24 +61,13 @@ pub(super) fn is_torn(new: Option<&EntryRef>, old: Option<&EntryRef>) -> bool {
 
 /// Whether the reason is a permanent rule, which needs no report.
 pub(super) fn by_rule(reason: &Reason) -> bool {
-    match reason {
+    matches!(
+        reason,
         Reason::Ignored { .. }
-        | Reason::Pattern(_)
-        | Reason::Glob(_)
-        | Reason::Artifact(_)
-        | Reason::OwnState
-        | Reason::OtherRoot => true,
-        Reason::Unreadable(_)
-        | Reason::Unstable
-        | Reason::Forgotten
-        | Reason::NotHeld(_)
-        | Reason::Unit(_)
-        | Reason::RestoreTemp
-        | Reason::OverBudget { .. }
-        | Reason::LargePack { .. }
-        | Reason::TooLarge { .. }
-        | Reason::LargeFolder { .. }
-        | Reason::LargeRepository { .. }
-        | Reason::OtherFilesystem => false,
-    }
+            | Reason::Pattern(_)
+            | Reason::Glob(_)
+            | Reason::Artifact(_)
+            | Reason::OwnState
+            | Reason::OtherRoot
+    )
 }

@@ -72,9 +72,7 @@ impl PathSelection {
 
     fn whole(&self, chosen: Chosen) -> Chosen {
         match chosen {
-            Chosen::Below(at) if self.places.get(at).is_some_and(|place| place.end.is_some()) => {
-                Chosen::Whole
-            }
+            Chosen::Below(at) if self.places.get(at).is_some_and(|it| it.end.is_some()) => Chosen::Whole,
             other => other,
         }
     }

@@ -102,13 +102,13 @@ fn pack(step: &NameStep, out: &mut Writer) -> bool {
 fn unpack(bytes: &[u8]) -> Result<NameStep, Malformed> {
     let mut from = Reader::new(bytes);
     let tag = from.byte()?;
-    let first = EntryRef::owned(Entry::decode(&mut from)?);
+    let first = EntryRef::alone(Entry::decode(&mut from)?);
     Ok(match tag {
         CREATE => NameStep::Create(first),
         LATE => NameStep::Late(first),
         DELETE => NameStep::Delete(first),
-        REPLACE => NameStep::Replace { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
-        META => NameStep::Meta { old: first, new: EntryRef::owned(Entry::decode(&mut from)?) },
+        REPLACE => NameStep::Replace { old: first, new: EntryRef::alone(Entry::decode(&mut from)?) },
+        META => NameStep::Meta { old: first, new: EntryRef::alone(Entry::decode(&mut from)?) },
         _ => return Err(Malformed("a step")),
     })
 }

@@ -18,7 +18,6 @@ use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
 
-/// Result of a sweep.
 #[derive(Debug, Default)]
 pub struct Swept {
     pub removed: u64,
@@ -34,8 +33,7 @@ pub fn sweep(plan: &RestorePlan, id: RestoreId, objects: &dyn Objects) -> Swept 
         Ok(dir) => sweep_dir(dir, &prefix, objects, &|| plan.path_of(index, None), &mut swept),
         // Not created yet, removed already, or replaced by now.
         Err(error) if is_absent(&error) => {}
-        // A directory is made accessible for the work in it and closed last: a closed one was not entered yet, or is
-        // done.
+        // A directory is accessible while it is worked in: a closed one was not entered yet, or is done.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
         Err(error) => swept.fail(plan.path_of(index, None), "open it", error),
     });
@@ -61,7 +59,7 @@ fn sweep_dir(
         Err(source) => return swept.fail(path(), "list it", source),
     };
     for name in names {
-        let path = || path().join(crate::diff::os_str(name.as_bytes()));
+        let path = || path().join(&name);
         match dispose(dir, name.as_bytes(), objects) {
             Ok(kept) => {
                 swept.removed += 1;
@@ -89,12 +87,12 @@ fn dispose(
     name: &[u8],
     objects: &dyn Objects,
 ) -> Result<Option<KeptContent>, RestoreError> {
-    let unlink = || {
+    let unlink = || -> std::io::Result<()> {
         disk::step()?;
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
     };
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(|errno| RestoreError::io("stat it")(errno.into()))?;
+    let stat = stat.map_err(RestoreError::io("stat it"))?;
     let kept = match displace::kind_of(&stat) {
         FileType::RegularFile => match displace::file(dir, name, None, objects)? {
             DisplaceVerdict::Stored(stored) => {
@@ -112,7 +110,7 @@ fn dispose(
             Some(KeptContent::Symlink { target })
         }
         FileType::Directory => {
-            return Err(RestoreError::io("remove it")(rustix::io::Errno::ISDIR.into()));
+            return Err(RestoreError::io("remove it")(rustix::io::Errno::ISDIR));
         }
         _ => None,
     };

@@ -13,9 +13,8 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::Names;
-use super::unfinished::{Dirty, DirtyFile};
-use super::{Scan, ScanError, Worker};
-use crate::dirs::Dir;
+use super::unfinished::{Dirty, DirtyFile, DirtyRead, ScanDir};
+use super::{ScanError, Worker};
 use crate::node::Reason;
 use crate::read::{is_settled, now};
 use crate::stat::{FoundStat, PACKED, stat_at};
@@ -98,12 +97,10 @@ impl Database {
     /// Capture all its files, or none.
     pub(super) fn take(
         self,
-        scan: &Scan<'_>,
-        dir: &Dir,
-        fd: BorrowedFd<'_>,
+        at: ScanDir<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
-    ) -> Result<Vec<(usize, DirtyFile)>, ScanError> {
+    ) -> Result<Vec<DirtyRead>, ScanError> {
         let mut why = self.left_out.clone();
         for attempt in 0..ATTEMPTS {
             if why.is_some() {
@@ -112,7 +109,7 @@ impl Database {
             if attempt > 0 {
                 std::thread::sleep(PAUSE * attempt);
             }
-            match self.attempt(scan, dir, fd, dirty, worker)? {
+            match self.attempt(at, dirty, worker)? {
                 DatabaseAttempt::Taken(taken) => return Ok(taken),
                 DatabaseAttempt::LeftOut(reason) => why = Some(reason),
                 DatabaseAttempt::Changed => {}
@@ -124,13 +121,11 @@ impl Database {
 
     fn attempt(
         &self,
-        scan: &Scan<'_>,
-        dir: &Dir,
-        fd: BorrowedFd<'_>,
+        place: ScanDir<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
     ) -> Result<DatabaseAttempt, ScanError> {
-        let (before, settled) = self.look(fd);
+        let (before, settled) = self.look(place.fd);
         let unlisted = |(name, look): (Vec<u8>, &Option<_>)| {
             look.is_some() && !self.members.iter().any(|at| *dirty[*at].name == *name)
         };
@@ -140,9 +135,9 @@ impl Database {
         }
         let mut taken = Vec::with_capacity(self.members.len());
         for at in &self.members {
-            let mut one = dirty[*at].take_now(scan, dir, fd, worker)?;
+            let mut one = dirty[*at].take_now(place, worker)?;
             if !settled && !dirty[*at].name.ends_with(LOG_INDEX) {
-                let again = dirty[*at].take_now(scan, dir, fd, worker)?;
+                let again = dirty[*at].take_now(place, worker)?;
                 if !again.is_same(&one, &dirty[*at].name) {
                     return Ok(DatabaseAttempt::Changed);
                 }
@@ -156,15 +151,11 @@ impl Database {
                 one => taken.push((*at, one)),
             }
         }
-        if self.look(fd).0 == before {
-            Ok(DatabaseAttempt::Taken(taken))
-        } else {
-            Ok(DatabaseAttempt::Changed)
-        }
+        let same = self.look(place.fd).0 == before;
+        Ok(if same { DatabaseAttempt::Taken(taken) } else { DatabaseAttempt::Changed })
     }
 
-    /// Stat all its files but the log's index, which does not matter. Also returns whether the last change of each is
-    /// old enough that the next one will show.
+    /// Stat all its files but the log's index; also returns whether the next change of each will show in its times.
     fn look(&self, dir: BorrowedFd<'_>) -> (Look, bool) {
         let coarse = now();
         let mut settled = true;
@@ -179,7 +170,7 @@ impl Database {
 }
 
 enum DatabaseAttempt {
-    Taken(Vec<(usize, DirtyFile)>),
+    Taken(Vec<DirtyRead>),
     /// Excluded, and retrying does not help.
     LeftOut(Reason),
     Changed,

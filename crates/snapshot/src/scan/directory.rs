@@ -10,7 +10,7 @@ use super::database::Databases;
 use super::measure::{self, InDirectory};
 use super::names::{Names, list};
 use super::previous::OldEntries;
-use super::unfinished::{Dirty, Draft, Unfinished, is_same_entry};
+use super::unfinished::{Dirty, Draft, ScanDir, Unfinished, is_same_entry};
 use super::{DirTask, Ignored, Listing, Scan, ScanError, ScanTask, Worker};
 use crate::bytes::Writer;
 use crate::cache::{CachedBytes, CachedDir};
@@ -82,7 +82,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         let (dir, names, xattrs) = match opened {
             Err(error) if task.id == 0 => return Err(ScanError::Root(error)),
             Err(error) => {
-                worker.listings.push(failed(&task, unreadable(&error)));
+                worker.found.listings.push(failed(&task, unreadable(&error)));
                 return Ok(());
             }
             Ok(opened) => opened,
@@ -96,7 +96,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
         old.finish(&mut this.same);
         drop(fd);
-        worker.counts.directories += 1;
+        worker.found.counts.directories += 1;
         scan.limits.add(this.entries, this.bytes)?;
         observer.progress(scan.limits.entries(), 0);
         this.finish(worker, task, dir, xattrs, queue)
@@ -178,7 +178,7 @@ impl<'a, 'b> Directory<'a, 'b> {
             ExclusionVerdict::Search(reason) => (ANYWAY, Some(reason)),
             ExclusionVerdict::Leave(reason) => {
                 if matches!(reason, Reason::Ignored { .. }) {
-                    worker.ignored.push(Ignored { dir: self.id, name: name.into(), is_dir });
+                    worker.found.ignored.push(Ignored { dir: self.id, name: name.into(), is_dir });
                 }
                 return self.leave(fd, name, Some(&found), reason);
             }
@@ -188,7 +188,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         }
         self.entries += 1;
         self.has_links |= found.stat.nlink > 1;
-        worker.links.count(&found.stat);
+        worker.found.links.count(&found.stat);
         let before = known.and_then(|known| match known.payload {
             Payload::File(hash) => Some(hash),
             _ => None,
@@ -202,14 +202,14 @@ impl<'a, 'b> Directory<'a, 'b> {
         if found.stat.is_file() {
             self.bytes += found.stat.size;
             // Another thread may subtract some of these again: only the sums over all threads are valid.
-            worker.counts.files = worker.counts.files.wrapping_add(1);
-            worker.counts.bytes = worker.counts.bytes.wrapping_add(found.stat.size);
+            worker.found.counts.files = worker.found.counts.files.wrapping_add(1);
+            worker.found.counts.bytes = worker.found.counts.bytes.wrapping_add(found.stat.size);
             match trusted.filter(|_| self.databases.of(name).is_none()) {
                 Some(known) => self.carry_over(known, flags),
                 None => self.read_later(name, &found, flags, (known, trusted.is_some()), before),
             }
         } else {
-            worker.counts.others += 1;
+            worker.found.counts.others += 1;
             match trusted {
                 Some(known) => self.carry_over(known, flags),
                 None => self.other(fd, name, &found, flags, known),
@@ -417,7 +417,8 @@ impl<'a, 'b> Directory<'a, 'b> {
         let mut results = Vec::new();
         for database in self.databases.into_iter() {
             let fd = self.scan.dirs.fd(&dir).map_err(ScanError::Root)?;
-            let taken = database.take(self.scan, &dir, fd.as_fd(), &self.dirty, worker)?;
+            let place = ScanDir { scan: self.scan, dir: &dir, fd: fd.as_fd() };
+            let taken = database.take(place, &self.dirty, worker)?;
             for (at, taken) in &taken {
                 self.dirty[*at].count(taken, worker);
             }
@@ -456,7 +457,7 @@ fn open(scan: &Scan<'_>, task: &DirTask) -> io::Result<Dir> {
     }
     let fd: OwnedFd = open_dir(parent.as_fd(), name)?;
     let dir = dirs.keep(task.id, fd)?;
-    if dir.inode().ino == task.inode { Ok(dir) } else { Err(rustix::io::Errno::STALE.into()) }
+    if dir.inode.ino == task.inode { Ok(dir) } else { Err(rustix::io::Errno::STALE.into()) }
 }
 
 fn failed(task: &DirTask, reason: Reason) -> Listing {

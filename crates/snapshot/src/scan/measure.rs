@@ -1,5 +1,4 @@
-//! Looks around a name in a directory without capturing anything: evidence of artifacts, sizes of directories, and
-//! stamps.
+//! Looks around a name in a directory without capturing: evidence of artifacts, sizes of directories, stamps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::database::{ATTEMPTS, PAUSE, has_company, is_database};
 use super::{Listing, Scan, ScanError, Worker};
@@ -12,6 +12,7 @@ use crate::bytes::Writer;
 use crate::cache::{Cache, CachedBytes};
 use crate::dirs::Dir;
 use crate::node::{Name, Omitted, Reason};
+use crate::pool::locked;
 use crate::read::{Moment, ReadOptions, ReadOutcome, unreadable};
 use crate::scan_record::{self, Payload, SPARSE, TRUSTED};
 use crate::stat::{FoundStat, stat_at};
@@ -22,6 +23,14 @@ use crate::unlock::ScannedFile;
 const FILES_PER_TASK: usize = 256;
 /// Number of times that an entry replaced meanwhile is looked at again.
 const LOOKS: u32 = 4;
+
+/// A directory of a scan, open.
+#[derive(Clone, Copy)]
+pub(super) struct ScanDir<'a> {
+    pub(super) scan: &'a Scan<'a>,
+    pub(super) dir: &'a Dir,
+    pub(super) fd: BorrowedFd<'a>,
+}
 
 /// A directory whose changed files are being read.
 #[derive(Debug)]
@@ -100,19 +109,19 @@ impl Unfinished {
             let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
             let dirty = self.dirty.iter().enumerate().take(range.end).skip(range.start);
             for (at, dirty) in dirty.filter(|(_, dirty)| !dirty.of_database) {
-                let taken = dirty.take(scan, &self.dir, fd.as_fd(), worker)?;
+                let taken =
+                    dirty.take_as(dirty.found, ScanDir { scan, dir: &self.dir, fd: fd.as_fd() }, worker)?;
                 dirty.count(&taken, worker);
                 results.push((at, taken));
             }
         }
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).append(&mut results);
+        locked(&self.results).append(&mut results);
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let draft = self.listing.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut results =
-                std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner));
+            let draft = locked(&self.listing).take();
+            let mut results = std::mem::take(&mut *locked(&self.results));
             results.sort_unstable_by_key(|(at, _)| *at);
             let listing = draft.map(|draft| draft.complete(&self.dirty, results));
-            worker.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));
+            worker.found.listings.extend(listing.map(|listing| listing.sharing(scan.cache)));
         }
         Ok(())
     }
@@ -198,20 +207,14 @@ impl Dirty {
     pub(super) fn count(&self, taken: &DirtyFile, worker: &mut Worker<'_>) {
         if !matches!(taken, DirtyFile::Entry(_)) {
             // Another thread may have counted it: only the sums over all threads are valid.
-            worker.counts.files = worker.counts.files.wrapping_sub(1);
-            worker.counts.bytes = worker.counts.bytes.wrapping_sub(self.found.stat.size);
+            worker.found.counts.files = worker.found.counts.files.wrapping_sub(1);
+            worker.found.counts.bytes = worker.found.counts.bytes.wrapping_sub(self.found.stat.size);
         }
     }
 
     /// Capture an entry in its current state, which may have changed since the directory was listed.
-    pub(super) fn take_now(
-        &self,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<DirtyFile, ScanError> {
-        let found = match stat_at(dir, &self.name) {
+    pub(super) fn take_now(&self, at: ScanDir<'_>, worker: &mut Worker<'_>) -> Result<DirtyFile, ScanError> {
+        let found = match stat_at(at.fd, &self.name) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirtyFile::Gone),
             Err(error) => return Ok(DirtyFile::LeftOut(unreadable(&error))),
@@ -219,27 +222,16 @@ impl Dirty {
         if let Some(old) = self.old.as_ref().filter(|_| self.trusted && found == self.found) {
             return Ok(DirtyFile::Entry(old.to_vec()));
         }
-        self.take_as(found, scan, place, dir, worker)
-    }
-
-    fn take(
-        &self,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<DirtyFile, ScanError> {
-        self.take_as(self.found, scan, place, dir, worker)
+        self.take_as(found, at, worker)
     }
 
     fn take_as(
         &self,
         mut found: FoundStat,
-        scan: &Scan<'_>,
-        place: &Dir,
-        dir: BorrowedFd<'_>,
+        at: ScanDir<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<DirtyFile, ScanError> {
+        let ScanDir { scan, dir: place, fd: dir } = at;
         let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
         let mut database = false;
         for look in 0..ATTEMPTS {
@@ -265,7 +257,7 @@ impl Dirty {
                 }
                 ReadOutcome::Content(content) => {
                     if content.moment == Moment::Growing {
-                        worker.growing.push((place.id, self.name.clone(), content.stat.size));
+                        worker.found.growing.push((place.id, self.name.clone(), content.stat.size));
                     }
                     let sparse = if content.sparse { SPARSE } else { 0 };
                     let trusted = if content.moment == Moment::Settled { TRUSTED } else { 0 };

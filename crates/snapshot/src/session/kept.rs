@@ -1,9 +1,8 @@
 //! List of contents that restores displaced and no snapshot holds: the file `kept`.
 
-use std::io;
 use std::path::PathBuf;
 
-use super::{Session, SessionError, io_error};
+use super::{Session, SessionError};
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, content_hash};
 
@@ -25,17 +24,14 @@ impl Session {
 
     fn read_kept(&self) -> Result<(Vec<ContentHash>, Option<SessionError>), SessionError> {
         let path = self.kept_path();
-        let bytes = match file::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), None)),
-            other => other.map_err(|source| io_error(&path, source))?,
-        };
+        let read = file::read_existing(&path).map_err(SessionError::io(&path))?;
+        let Some(bytes) = read else { return Ok((Vec::new(), None)) };
         let (sum, hashes) = bytes.split_at(bytes.len().min(32));
         let chunks = hashes.chunks_exact(32);
         let good = content_hash(hashes).as_bytes() == sum && chunks.remainder().is_empty();
         let kept = chunks.filter_map(|chunk| chunk.first_chunk().copied().map(ContentHash::from_bytes));
-        let damaged =
-            || SessionError::Record { path: path.clone(), what: "its checksum is wrong".to_owned() };
-        Ok((kept.collect(), (!good).then(damaged)))
+        let damaged = SessionError::damaged(&path, "its checksum is wrong");
+        Ok((kept.collect(), (!good).then_some(damaged)))
     }
 
     pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<(), SessionError> {
@@ -51,6 +47,6 @@ impl Session {
         let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
         let path = self.kept_path();
         let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();
-        file::replace(&path, &bytes, Sync::Yes).map_err(|source| io_error(&path, source))
+        file::replace(&path, &bytes, Sync::Yes).map_err(SessionError::io(&path))
     }
 }

@@ -1,6 +1,6 @@
 //! Manifests of a session, some of which may be damaged.
 
-use super::{Recorded, RecordedId, Session, SessionError, SnapshotList};
+use super::{Recorded, Session, SessionError, SnapshotList};
 use crate::manifest::{ManifestBody, SnapshotId};
 
 impl Session {
@@ -25,14 +25,14 @@ impl Session {
         record: &'a SnapshotList,
     ) -> impl Iterator<Item = (&'a Recorded, Result<Option<ManifestBody>, SessionError>)> {
         let there = record.snapshots.iter().filter(|recorded| !recorded.thinned);
-        there.map(|recorded| (recorded, self.sheet_if_readable(record, &recorded.snapshot())))
+        there.map(|recorded| (recorded, self.sheet_if_readable(record, &recorded.id)))
     }
 
     /// The last numbered snapshot that can be read.
     pub(crate) fn newest_sheet(&self, record: &SnapshotList) -> Result<Option<ManifestBody>, SessionError> {
         for recorded in record.snapshots.iter().rev().filter(|recorded| !recorded.thinned) {
-            if let RecordedId::Number(number) = recorded.id
-                && let Some(sheet) = self.sheet_if_readable(record, &SnapshotId::Number(number))?
+            if matches!(recorded.id, SnapshotId::Number(_))
+                && let Some(sheet) = self.sheet_if_readable(record, &recorded.id)?
             {
                 return Ok(Some(sheet));
             }

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{
-    ASIDE, LateRoot, RecordSlot, Recorded, RecordedId, Session, SessionError, SessionHold, SnapshotList,
-    io_error,
-};
+use super::{ASIDE, LateRoot, RecordSlot, Recorded, Session, SessionError, SessionHold, SnapshotList};
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
 use crate::manifest::{ManifestBody, SnapshotId};
@@ -69,12 +66,7 @@ impl Session {
         let mut files = Vec::new();
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
-            let entries = match std::fs::read_dir(&dir) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                other => other.map_err(|source| io_error(&dir, source))?,
-            };
-            for entry in entries {
-                let path = entry.map_err(|source| io_error(&dir, source))?.path();
+            for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
                 let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 if !file::is_temp(file.as_bytes()) && !file.contains(ASIDE) {
                     files.push(path);
@@ -94,7 +86,7 @@ impl Session {
             {
                 return Ok(None);
             }
-            other => other.map_err(|source| io_error(path, source))?,
+            other => other.map_err(SessionError::io(path))?,
         };
         let modified = path.symlink_metadata().and_then(|meta| meta.modified());
         let (Ok(sheet), Ok(modified)) = (ManifestBody::decode(&bytes), modified) else { return Ok(None) };
@@ -102,38 +94,24 @@ impl Session {
         if !super::is_manifest_name(&file) {
             return Ok(None);
         }
-        let recorded = Recorded {
-            id: match &sheet.id {
-                SnapshotId::Number(number) => RecordedId::Number(*number),
-                SnapshotId::Safety(id) => RecordedId::Safety(id.clone()),
-            },
-            timestamp: sheet.timestamp.clone(),
-            merkle_root: sheet.merkle_root(),
-            state_root: sheet.state_root(),
-            file,
-            manifest: content_hash(&bytes),
-            durable: false,
-            thinned: false,
-        };
+        let recorded = Recorded::new(&sheet, file, content_hash(&bytes));
         Ok(Some(Readable { recorded, sheet, modified }))
     }
 
-    /// Replace a damaged record by a rebuilt one; the damaged record and unreadable manifests are kept beside it.
-    /// `None`: the record is intact, or there is none.
+    /// Replace a damaged record by a rebuilt one, and set it and unreadable manifests aside. `None`: it is not damaged.
     pub(crate) fn mend(&self, _held: &SessionHold) -> Result<Option<Mended>, SessionError> {
         let RecordSlot::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         let path = self.record_path();
         let aside = aside(&path);
         // The damaged record is replaced, so there is one at every moment.
-        file::replace(&aside, &bytes, Sync::Yes).map_err(|source| io_error(&aside, source))?;
+        file::replace(&aside, &bytes, Sync::Yes).map_err(SessionError::io(&aside))?;
         for manifest in &lost {
-            let aside = self::aside(manifest);
-            std::fs::rename(manifest, aside).map_err(|source| io_error(manifest, source))?;
+            std::fs::rename(manifest, self::aside(manifest)).map_err(SessionError::io(manifest))?;
         }
         if record.snapshots.is_empty() {
             // A session of which nothing is left begins anew.
-            file::remove(&path).map_err(|source| io_error(&path, source))?;
+            file::remove(&path).map_err(SessionError::io(&path))?;
         } else {
             self.save_record(&record, Sync::Yes)?;
         }
@@ -192,7 +170,7 @@ fn record_of(numbered: Vec<Readable>, others: Vec<Readable>) -> SnapshotList {
             one.sheet.state.roots.iter().filter(|root| !roots.contains(&root.path)).collect::<Vec<_>>()
         {
             roots.push(root.path.clone());
-            if let (true, RecordedId::Number(first)) = (at > 0, &one.recorded.id) {
+            if let (true, SnapshotId::Number(first)) = (at > 0, &one.recorded.id) {
                 late.push(LateRoot { path: root.path.clone(), first: *first });
             }
         }

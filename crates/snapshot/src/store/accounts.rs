@@ -6,8 +6,7 @@
 //! next one drops its reservation and counts what is on disk. The books are a cache: where they are missing, damaged or
 //! in doubt, the disk is counted again, and no writer is refused before that.
 //!
-//! A part of the limit ([`spare`]) is kept from contents, for the nodes and records that name them and for rewriting a
-//! pack.
+//! A part of the limit ([`spare`]) is kept from contents, for their nodes and records and for rewriting a pack.
 
 mod account;
 mod books;
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) use self::account::Account;
 use self::books::{Books, Reserved};
-use super::error::StoreError;
+use super::error::{StoreError, there};
 use super::files::{Folder, Lock, allocated};
 use super::handle::Store;
 use super::names::{REWRITE_TEMP, WRITER_TEMP};
@@ -128,6 +127,16 @@ impl Accounts {
             }
         }
         Ok(live)
+    }
+
+    /// Count what is on disk, then change the books.
+    fn counted(&self, store: &Store, change: impl FnOnce(&mut Books)) -> Result<Balance, StoreError> {
+        let mut open = self.open(store, store.quota.as_ref())?;
+        open.drop_dead()?;
+        open.recount()?;
+        change(&mut open.books);
+        open.save()?;
+        Ok(open.books.balance())
     }
 
     fn is_alive(&self, name: &str) -> Result<bool, StoreError> {
@@ -240,22 +249,12 @@ impl Store {
             return Ok(None);
         }
         let accounts = Accounts::of(self)?;
-        let mut open = accounts.open(self, self.quota.as_ref())?;
-        open.drop_dead()?;
-        open.recount()?;
-        open.save()?;
-        Ok(Some(open.books.balance()))
+        accounts.counted(self, |_| {}).map(Some)
     }
 
     /// Enter the bytes that only checkpoints need, as counted when they had written `written` bytes in all.
     pub fn set_checkpoints(&self, bytes: u64, written: u64) -> Result<Balance, StoreError> {
-        let accounts = Accounts::of(self)?;
-        let mut open = accounts.open(self, self.quota.as_ref())?;
-        open.drop_dead()?;
-        open.recount()?;
-        open.books.set_checkpoints(bytes, written);
-        open.save()?;
-        Ok(open.books.balance())
+        Accounts::of(self)?.counted(self, |books| books.set_checkpoints(bytes, written))
     }
 
     /// Room that a writer of the store's quota has for contents now.
@@ -273,10 +272,7 @@ impl Store {
 fn temporary(store: &Store, id: &str) -> Result<u64, StoreError> {
     let mut bytes = 0;
     for prefix in [WRITER_TEMP, REWRITE_TEMP] {
-        let folder = match store.tmp.open_folder(&format!("{prefix}{id}")) {
-            Err(error) if error.is_not_found() => continue,
-            folder => folder?,
-        };
+        let Some(folder) = there(store.tmp.open_folder(&format!("{prefix}{id}")))? else { continue };
         bytes += allocated(&folder.own_stat()?);
         for file in folder.names()? {
             bytes += folder.stat(&file)?.map_or(0, |stat| allocated(&stat));

@@ -16,8 +16,9 @@ use super::pack::{BuiltPack, Mark, PackBuilder, pack_name};
 use super::pack_record::Codec;
 use super::refused;
 use super::spans::SpanPiece;
-use super::writer::{Appender, Large, OVERHEAD, PACK, locked};
+use super::writer::{Appender, Large, OVERHEAD, PACK};
 use crate::hash::{ContentHash, chunk_hash};
+use crate::pool::locked;
 
 #[derive(Debug)]
 pub(super) struct Chunked<'a, 'w> {

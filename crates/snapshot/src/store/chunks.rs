@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use fastcdc::v2020::FastCDC;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Damage, StoreError, StoreProblem};
+use super::error::{Damage, StoreError, StoreProblem, there};
 use super::files::{pread, read_all};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -176,10 +176,7 @@ impl Store {
         }
         let list = self.large.open_folder(&folder_name(&key.hash));
         let list = list.and_then(|folder| read_all(&folder, &name_of(&key.hash, LargeName::Chunks)));
-        let (bytes, _) = match list {
-            Err(error) if error.is_not_found() => return Ok(Vec::new()),
-            list => list?,
-        };
+        let Some((bytes, _)) = there(list)? else { return Ok(Vec::new()) };
         let parts = parts_of(bytes.get(START..).unwrap_or_default());
         let key = |hash| ObjectKey { kind: ObjectKind::Chunk, hash };
         Ok(parts.filter_map(|part| part.chunk).map(key).collect())
@@ -196,11 +193,8 @@ impl Store {
                 if !wanted(key) {
                     continue;
                 }
-                let (bytes, _) = match read_all(&folder, &name) {
-                    // Collected by another process.
-                    Err(error) if error.is_not_found() => continue,
-                    other => other?,
-                };
+                // Otherwise another process collected it.
+                let Some((bytes, _)) = there(read_all(&folder, &name))? else { continue };
                 if ChunkList::decode(&bytes).is_none() {
                     let file = folder.path_of(&name);
                     found.problems.push(StoreProblem { file, object: Some(key), what: Damage::List });

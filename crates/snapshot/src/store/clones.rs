@@ -15,7 +15,7 @@ use std::path::Path;
 
 use nono_sys::extents::{Extent, extents};
 
-use super::error::StoreError;
+use super::error::{StoreError, there};
 use super::files::{failed, file_stat, read_all, size_of};
 use super::handle::Store;
 use super::large::{LargeName, feed, folder_name, is_suspect, name_of};
@@ -69,10 +69,7 @@ impl Before {
             .large
             .open_folder(&folder_name(hash.as_bytes()))
             .and_then(|folder| Ok((folder.open(&name_of(hash.as_bytes(), LargeName::Plain))?, folder)));
-        let (file, folder) = match found {
-            Err(error) if error.is_not_found() => return Ok(None),
-            other => other?,
-        };
+        let Some((file, folder)) = there(found)? else { return Ok(None) };
         let stat = file_stat(&file, folder.path())?;
         let before = Before { hash, file, size: size_of(&stat) };
         Ok((!is_suspect(&stat)).then_some(before))
@@ -96,11 +93,8 @@ impl Before {
             return Ok(None);
         }
         let folder = store.large.open_folder(&folder_name(self.hash.as_bytes()))?;
-        match read_all(&folder, &name_of(self.hash.as_bytes(), LargeName::Hashes)) {
-            Ok((bytes, _)) => Ok(Trail::check(bytes, &self.hash)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = there(read_all(&folder, &name_of(self.hash.as_bytes(), LargeName::Hashes)))?;
+        Ok(found.and_then(|(bytes, _)| Trail::check(bytes, &self.hash)))
     }
 }
 

@@ -34,8 +34,7 @@ pub enum StoreError {
     /// An object of this size must be stored with `put_large`.
     #[error("an object of {size} bytes is too large for a pack of {dir}", dir = dir.display())]
     TooLarge { size: u64, dir: PathBuf },
-    /// Another process settles, verifies or collects now, or writes while the exclusive lock was requested without
-    /// waiting.
+    /// Another process settles, verifies or collects, or writes when its lock must not be waited for.
     #[error("{path} is in use by another process", path = path.display())]
     Busy { path: PathBuf },
     /// An appender failed or was dropped before it was finished: its objects are missing.
@@ -66,6 +65,14 @@ impl StoreError {
 
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// What was found; `None` where nothing of that name exists (yet, or any more).
+pub(super) fn there<T>(found: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match found {
+        Err(error) if error.is_not_found() => Ok(None),
+        other => other.map(Some),
     }
 }
 

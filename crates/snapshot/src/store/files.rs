@@ -7,16 +7,21 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
-use super::error::StoreError;
+use super::error::{StoreError, there};
 use crate::disk;
 
 pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |source| StoreError::Io { doing, path: path.to_owned(), source }
 }
 
-/// A folder of the store.
+/// The same for an error number.
+fn refused(doing: &'static str, path: &Path) -> impl FnOnce(Errno) -> StoreError {
+    move |errno| failed(doing, path)(errno.into())
+}
+
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -32,31 +37,28 @@ impl Folder {
     pub(super) fn make(path: &Path) -> Result<Folder, StoreError> {
         disk::step().map_err(failed("make", path))?;
         match rustix::fs::mkdir(path, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(errno) => return Err(failed("make", path)(errno.into())),
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(refused("make", path)(errno)),
         }
-        let fd = rustix::fs::open(path, FOLDER, Mode::empty())
-            .map_err(|errno| failed("open", path)(errno.into()))?;
+        let fd = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(refused("open", path))?;
         Ok(Folder { fd, path: path.to_owned() })
     }
 
     pub(super) fn open_folder(&self, name: &str) -> Result<Folder, StoreError> {
         let path = self.path.join(name);
-        let fd = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty())
-            .map_err(|errno| failed("open", &path)(errno.into()))?;
+        let fd = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty()).map_err(refused("open", &path))?;
         Ok(Folder { fd, path })
     }
 
     /// Open a folder in this one, creating it if it is missing.
     pub(super) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
-        match self.open_folder(name) {
-            Err(error) if error.is_not_found() => {}
-            other => return other,
+        if let Some(folder) = there(self.open_folder(name))? {
+            return Ok(folder);
         }
         disk::step().map_err(failed("make", &self.path.join(name)))?;
         match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => self.open_folder(name),
-            Err(errno) => Err(failed("make", &self.path.join(name))(errno.into())),
+            Ok(()) | Err(Errno::EXIST) => self.open_folder(name),
+            Err(errno) => Err(refused("make", &self.path.join(name))(errno)),
         }
     }
 
@@ -73,42 +75,36 @@ impl Folder {
     }
 
     pub(super) fn open(&self, name: &str) -> Result<File, StoreError> {
-        let path = self.path.join(name);
-        let fail = || failed("open", &path);
-        let fd = rustix::fs::openat(&self.fd, name, READ | OFlags::RDONLY, Mode::empty())
-            .map_err(|errno| fail()(errno.into()))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|errno| fail()(errno.into()))?;
-        if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
-            // Other kinds of files are treated like a link (ELOOP): no store creates them.
-            return Err(fail()(rustix::io::Errno::LOOP.into()));
-        }
-        Ok(File::from(fd))
+        let open = || {
+            let fd = rustix::fs::openat(&self.fd, name, READ | OFlags::RDONLY, Mode::empty())?;
+            // Other kinds of files are treated like a link: no store creates them.
+            if is_file(&rustix::fs::fstat(&fd)?) { Ok(fd) } else { Err(Errno::LOOP) }
+        };
+        open().map(File::from).map_err(refused("open", &self.path.join(name)))
     }
 
     /// Create a file for reading and writing; the name must be unused.
     pub(super) fn create(&self, name: &str) -> Result<File, StoreError> {
-        let path = self.path.join(name);
-        disk::step().map_err(failed("make", &path))?;
-        let flags = READ | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| failed("make", &path)(errno.into()))?;
-        Ok(File::from(fd))
+        self.open_or_make(name, OFlags::EXCL)
     }
 
     /// Open a file that is only used for locking.
     pub(super) fn lock_file(&self, name: &str) -> Result<File, StoreError> {
+        self.open_or_make(name, OFlags::empty())
+    }
+
+    fn open_or_make(&self, name: &str, more: OFlags) -> Result<File, StoreError> {
         let path = self.path.join(name);
         disk::step().map_err(failed("make", &path))?;
-        let flags = READ | OFlags::RDWR | OFlags::CREATE;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| failed("make", &path)(errno.into()))?;
-        Ok(File::from(fd))
+        let flags = READ | OFlags::RDWR | OFlags::CREATE | more;
+        let made = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR);
+        made.map(File::from).map_err(refused("make", &path))
     }
 
     pub(super) fn rename(&self, name: &str, to: &Folder, new: &str) -> Result<(), StoreError> {
         let path = to.path.join(new);
         disk::step().map_err(failed("make", &path))?;
-        rustix::fs::renameat(&self.fd, name, &to.fd, new).map_err(|errno| failed("make", &path)(errno.into()))
+        rustix::fs::renameat(&self.fd, name, &to.fd, new).map_err(refused("make", &path))
     }
 
     /// Remove a file; a missing one is not an error.
@@ -124,17 +120,16 @@ impl Folder {
         let path = self.path.join(name);
         disk::step().map_err(failed("remove", &path))?;
         match rustix::fs::unlinkat(&self.fd, name, flags) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed("remove", &path)(errno.into())),
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(refused("remove", &path)(errno)),
         }
     }
 
     /// Names in the folder; names that are not UTF-8 come out mangled and count as unexpected.
     pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
-        let fail = |errno: rustix::io::Errno| failed("read", &self.path)(errno.into());
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.fd).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
+        for entry in Dir::read_from(&self.fd).map_err(refused("read", &self.path))? {
+            let entry = entry.map_err(refused("read", &self.path))?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
                 names.push(String::from_utf8_lossy(name).into_owned());
@@ -147,20 +142,20 @@ impl Folder {
     pub(super) fn stat(&self, name: &str) -> Result<Option<Stat>, StoreError> {
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
-            Err(errno) => Err(failed("read", &self.path.join(name))(errno.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(refused("read", &self.path.join(name))(errno)),
         }
     }
 
     pub(super) fn own_stat(&self) -> Result<Stat, StoreError> {
-        rustix::fs::fstat(&self.fd).map_err(|errno| failed("read", &self.path)(errno.into()))
+        rustix::fs::fstat(&self.fd).map_err(refused("read", &self.path))
     }
 
     /// Make the names in this folder durable.
     pub(super) fn sync(&self, fsyncs: &Fsyncs) -> Result<(), StoreError> {
         disk::step().map_err(failed("sync", &self.path))?;
         fsyncs.count();
-        rustix::fs::fsync(&self.fd).map_err(|errno| failed("sync", &self.path)(errno.into()))
+        rustix::fs::fsync(&self.fd).map_err(refused("sync", &self.path))
     }
 }
 
@@ -183,12 +178,12 @@ pub(super) fn sync_file(file: &File, path: &Path, all: bool, fsyncs: &Fsyncs) ->
     disk::step().map_err(failed("sync", path))?;
     fsyncs.count();
     let done = if all { rustix::fs::fsync(file) } else { rustix::fs::fdatasync(file) };
-    done.map_err(|errno| failed("sync", path)(errno.into()))
+    done.map_err(refused("sync", path))
 }
 
 pub(super) fn chmod(file: &File, path: &Path, mode: u32) -> Result<(), StoreError> {
     disk::step().map_err(failed("change", path))?;
-    rustix::fs::fchmod(file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change", path)(errno.into()))
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode)).map_err(refused("change", path))
 }
 
 pub(super) fn pwrite_all(fd: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
@@ -200,7 +195,7 @@ pub(super) fn pwrite_all(fd: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> i
                 bytes = &bytes[now..];
                 at += now as u64;
             }
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -208,13 +203,13 @@ pub(super) fn pwrite_all(fd: BorrowedFd<'_>, mut bytes: &[u8], mut at: u64) -> i
 }
 
 /// Fill the buffer from this offset on; fewer bytes only at the end of the file.
-pub(super) fn pread(fd: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+pub(crate) fn pread(fd: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match rustix::io::pread(fd, &mut buffer[filled..], at + filled as u64) {
             Ok(0) => break,
             Ok(now) => filled += now,
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -232,7 +227,11 @@ pub(super) fn read_all(folder: &Folder, name: &str) -> Result<(Vec<u8>, Stat), S
 }
 
 pub(super) fn file_stat(file: &File, path: &Path) -> Result<Stat, StoreError> {
-    rustix::fs::fstat(file).map_err(|errno| failed("read", path)(errno.into()))
+    rustix::fs::fstat(file).map_err(refused("read", path))
+}
+
+pub(super) fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 pub(super) fn size_of(stat: &Stat) -> u64 {
@@ -270,9 +269,9 @@ impl Lock {
         loop {
             match rustix::fs::flock(&self.0, operation) {
                 Ok(()) => return Ok(true),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
-                Err(errno) => return Err(failed("lock", path)(errno.into())),
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(errno) => return Err(refused("lock", path)(errno)),
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use std::os::fd::AsFd as _;
 
-use super::error::StoreError;
+use super::error::{StoreError, there};
 use super::files::{Folder, failed, pwrite_all, read_all, unique};
 
 pub(super) const FORMAT: &str = "FORMAT";
-/// Format line with the version; a checksum follows. Version 1 had no chunks, and would take their packs for empty
-/// ones.
+/// Format line with the version; a checksum follows. Version 1 would take packs of chunks for empty ones.
 pub(super) const VERSION: &str = "nono store 2";
 pub(super) const WITHOUT_CHUNKS: &str = "nono store 1";
 
@@ -22,25 +21,21 @@ pub(super) enum StoreFormat {
 }
 
 pub(super) fn read_format(root: &Folder) -> Result<StoreFormat, StoreError> {
-    let bytes = match read_all(root, FORMAT) {
-        Ok((bytes, _)) => bytes,
-        Err(error) if error.is_not_found() => return Ok(StoreFormat::Missing),
-        Err(error) => return Err(error),
-    };
+    let Some((bytes, _)) = there(read_all(root, FORMAT))? else { return Ok(StoreFormat::Missing) };
     if bytes == format_text(VERSION).as_bytes() {
         return Ok(StoreFormat::Ours);
     }
     if bytes == format_text(WITHOUT_CHUNKS).as_bytes() {
         return Ok(StoreFormat::Old);
     }
-    let other = std::str::from_utf8(&bytes).ok().and_then(|text| {
-        let (named, _) = text.strip_suffix('\n')?.rsplit_once(' ')?;
-        (named.starts_with("nono store ") && format_text(named) == text).then_some(())
-    });
-    match other {
-        Some(()) => Err(StoreError::Version { path: root.path_of(FORMAT) }),
-        None => Ok(StoreFormat::Damaged),
+    let is_other = |text: &str| {
+        let named = text.strip_suffix('\n').and_then(|text| text.rsplit_once(' '));
+        named.is_some_and(|(named, _)| named.starts_with("nono store ") && format_text(named) == text)
+    };
+    if std::str::from_utf8(&bytes).is_ok_and(is_other) {
+        return Err(StoreError::Version { path: root.path_of(FORMAT) });
     }
+    Ok(StoreFormat::Damaged)
 }
 
 pub(super) fn format_text(version: &str) -> String {
@@ -69,8 +64,7 @@ pub(super) fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), St
         .map_err(failed("write", &root.path_of(&name)))
         .and_then(|()| root.rename(&name, root, file));
     match written {
-        // Another process removed it as debris while the store was made: either that process put the file in place, or
-        // we retry.
+        // Another process removed it as debris: it put the file in place itself, or we retry.
         Err(error) if error.is_not_found() => match root.stat(file)? {
             Some(_) => Ok(()),
             None => put_file(root, file, bytes),

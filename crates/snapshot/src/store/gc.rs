@@ -1,8 +1,7 @@
 //! Garbage collection: removes unreferenced objects, and what dead processes left behind.
 //!
-//! The exclusive lock keeps all writers out from before the live set is computed until the end, so an object that a
-//! writer found cannot vanish. Readers continue: what they need is live. Callers name files; the chunks that these need
-//! are found here.
+//! The exclusive lock keeps writers out from before the live set is computed until the end, so an object that one found
+//! cannot vanish. Readers continue: what they need is live. The chunks of live files are found here.
 
 use std::sync::Arc;
 
@@ -44,40 +43,28 @@ impl Store {
 
     /// The same, with the live set computed once there is no writer: everything published before is recorded by then.
     /// Without `wait` it fails as busy while another process writes, settles or verifies.
-    pub fn gc_with<Live, E>(
+    pub fn gc_with<E: From<StoreError>, Live: Fn(ObjectKey) -> bool>(
         &self,
         wait: bool,
         mark: impl FnOnce(&Store) -> Result<Live, E>,
-    ) -> Result<Collected, E>
-    where
-        Live: Fn(ObjectKey) -> bool,
-        E: From<StoreError>,
-    {
+    ) -> Result<Collected, E> {
         self.collect(wait, WORTH, mark)
     }
 
     /// The same, leaving no dead object in any pack.
-    pub fn gc_compact_with<Live, E>(
+    pub fn gc_compact_with<E: From<StoreError>, Live: Fn(ObjectKey) -> bool>(
         &self,
         mark: impl FnOnce(&Store) -> Result<Live, E>,
-    ) -> Result<Collected, E>
-    where
-        Live: Fn(ObjectKey) -> bool,
-        E: From<StoreError>,
-    {
+    ) -> Result<Collected, E> {
         self.collect(true, ALL, mark)
     }
 
-    fn collect<Live, E>(
+    fn collect<E: From<StoreError>, Live: Fn(ObjectKey) -> bool>(
         &self,
         wait: bool,
         worth: u64,
         mark: impl FnOnce(&Store) -> Result<Live, E>,
-    ) -> Result<Collected, E>
-    where
-        Live: Fn(ObjectKey) -> bool,
-        E: From<StoreError>,
-    {
+    ) -> Result<Collected, E> {
         let _one = self.maintain(wait)?;
         let _alone = self.exclude_writers(wait)?;
         let live = mark(self)?;

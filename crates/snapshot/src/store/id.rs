@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::error::{Damage, StoreError, StoreProblem};
+use super::error::{Damage, StoreError, StoreProblem, there};
 use super::files::{failed, read_all};
 use super::format::put_file;
 use super::handle::Store;
@@ -28,12 +28,8 @@ impl Store {
     pub(crate) fn ensure_id(&self) -> Result<(), StoreError> {
         // Another writer may remove the temporary file as debris.
         for _ in 0..8 {
-            match self.read_id()? {
-                Id::Missing => match self.put_id() {
-                    Err(error) if error.is_not_found() => {}
-                    other => return other,
-                },
-                Id::Is(_) | Id::Damaged => return Ok(()),
+            if !matches!(self.read_id()?, Id::Missing) || there(self.put_id())?.is_some() {
+                break;
             }
         }
         Ok(())
@@ -55,9 +51,9 @@ impl Store {
     }
 
     fn read_id(&self) -> Result<Id, StoreError> {
-        let bytes = match read_all(&self.root, ID) {
-            Ok((bytes, _)) => bytes,
-            Err(error) if error.is_not_found() => return Ok(Id::Missing),
+        let bytes = match there(read_all(&self.root, ID)) {
+            Ok(Some((bytes, _))) => bytes,
+            Ok(None) => return Ok(Id::Missing),
             Err(error) if error.is_foreign() => return Ok(Id::Damaged),
             Err(error) => return Err(error),
         };

@@ -1,8 +1,7 @@
 //! Index of a pack: sorted keys, and the offsets of their records.
 //!
-//! It is kept as the bytes on disk and searched there, so 80,000 objects cost 4 MB and nothing is parsed. Its checksum
-//! covers everything; `verify` compares it with the pack, and no reader depends on it: the record of an entry is
-//! checked against the key.
+//! It is kept as the bytes on disk and searched there: 80,000 objects cost 4 MB, and nothing is parsed. Its checksum
+//! covers everything, `verify` compares it with the pack, and readers check each record against its key.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,7 +13,6 @@ const START: usize = 56;
 const ENTRY: usize = 52;
 const SETTLED: u32 = 1;
 
-/// Location of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObjectLocation {
     pub(super) key: ObjectKey,

@@ -5,9 +5,10 @@ use std::fmt;
 use crate::hash::{ContentHash, TreeId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum ObjectKind {
     /// Content of a file, by its [`ContentHash`].
-    Blob,
+    Blob = 1,
     /// Node of a directory, by its [`TreeId`].
     Tree,
     /// Frozen rules, by the [`ContentHash`] of their bytes.
@@ -17,23 +18,15 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    const ALL: [ObjectKind; 4] = [ObjectKind::Blob, ObjectKind::Tree, ObjectKind::Rules, ObjectKind::Chunk];
+
+    /// Number of the kind on disk.
     pub(super) fn byte(self) -> u8 {
-        match self {
-            ObjectKind::Blob => 1,
-            ObjectKind::Tree => 2,
-            ObjectKind::Rules => 3,
-            ObjectKind::Chunk => 4,
-        }
+        self as u8
     }
 
     pub(super) fn from_byte(byte: u8) -> Option<ObjectKind> {
-        match byte {
-            1 => Some(ObjectKind::Blob),
-            2 => Some(ObjectKind::Tree),
-            3 => Some(ObjectKind::Rules),
-            4 => Some(ObjectKind::Chunk),
-            _ => None,
-        }
+        ObjectKind::ALL.into_iter().find(|kind| kind.byte() == byte)
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::chunks::{ChunkList, FilePart};
-use super::error::{Damage, StoreError};
+use super::error::{Damage, StoreError, there};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -23,7 +23,7 @@ use super::large_names::OBJECTS;
 pub(super) use super::large_names::{LargeName, PACKED, folder_name, name_of, parse_name};
 use super::pack::is_durable;
 use super::pack_record::LEVEL;
-use super::spans::{PIECE, SpanFile, SpanPiece, each_piece, piece_of};
+use super::spans::{EachPiece, PIECE, SpanFile, SpanPiece, each_piece, piece_of};
 use crate::disk;
 use crate::hash::{ContentHash, ContentHasher};
 
@@ -71,10 +71,7 @@ impl Store {
         if key.kind != ObjectKind::Blob {
             return Ok(false);
         }
-        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
-            Err(error) if error.is_not_found() => return Ok(false),
-            other => other?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(&key.hash)))? else { return Ok(false) };
         for shape in OBJECTS {
             let stat = folder.stat(&name_of(&key.hash, shape))?;
             if stat.is_some_and(|stat| !is_suspect(&stat)) {
@@ -86,10 +83,7 @@ impl Store {
 
     /// Bytes on disk of a large object; 0 if there is none.
     pub(super) fn large_bytes(&self, key: &ObjectKey) -> Result<u64, StoreError> {
-        let folder = match self.large.open_folder(&folder_name(&key.hash)) {
-            Err(error) if error.is_not_found() => return Ok(0),
-            folder => folder?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(&key.hash)))? else { return Ok(0) };
         let mut bytes = 0;
         for shape in [LargeName::Plain, LargeName::Packed, LargeName::Chunks, LargeName::Hashes] {
             let stat = folder.stat(&name_of(&key.hash, shape))?;
@@ -99,14 +93,10 @@ impl Store {
     }
 
     pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>, StoreError> {
-        let folder = match self.large.open_folder(&folder_name(hash)) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            other => other?,
-        };
+        let Some(folder) = there(self.large.open_folder(&folder_name(hash)))? else { return Ok(None) };
         for shape in OBJECTS {
-            match OpenLarge::open(&folder, &name_of(hash, shape), hash) {
-                Err(error) if error.is_not_found() => {}
-                other => return other.map(Some),
+            if let Some(open) = there(OpenLarge::open(&folder, &name_of(hash, shape), hash))? {
+                return Ok(Some(open));
             }
         }
         Ok(None)
@@ -296,7 +286,7 @@ impl OpenLarge {
         store: &Store,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+        each: EachPiece<'_>,
     ) -> Result<(), StoreError> {
         match &self.form {
             StoredForm::Plain => {
@@ -308,12 +298,7 @@ impl OpenLarge {
         }
     }
 
-    fn each_part(
-        &self,
-        store: &Store,
-        parts: &[FilePart],
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn each_part(&self, store: &Store, parts: &[FilePart], each: EachPiece<'_>) -> Result<(), StoreError> {
         let mut at = 0;
         for part in parts {
             match part.chunk {
@@ -330,7 +315,7 @@ impl OpenLarge {
         closing: &Closing,
         buffer: &mut Vec<u8>,
         sums: bool,
-        each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+        each: EachPiece<'_>,
     ) -> Result<(), StoreError> {
         let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };

@@ -1,8 +1,7 @@
 //! Moves a file into the store instead of copying it: takes no space, which matters on a full disk.
 //!
-//! The file becomes the object, so no process may be able to write to it any more: the caller has given it a name that
-//! others do not know, has checked that no descriptor is open for writing (`nono_sys::lease`), and has hashed it after
-//! that.
+//! The file becomes the object, so no process may be able to write to it any more: the caller has given it an unknown
+//! name, then checked that no descriptor is open for writing (`nono_sys::lease`), then hashed it.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;

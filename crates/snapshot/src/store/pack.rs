@@ -5,9 +5,9 @@
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::Stat;
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,6 +20,7 @@ use super::index::{ObjectIndex, ObjectLocation, PackProperties, encode};
 use super::key::ObjectKey;
 use super::names::DURABLE;
 use super::pack_record::{Codec, HEAD, Head, PACK_START, is_content_of, unpack};
+use crate::pool::locked;
 
 const BUFFER: usize = 1 << 20;
 /// Size from which on payloads are written without copying them into the buffer.
@@ -83,7 +84,7 @@ impl Pack {
 
     /// The open pack. It stays open: reading 80,000 objects must not open it 80,000 times.
     pub(super) fn open(&self, packs: &Folder) -> Result<Arc<OpenPack>, StoreError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = locked(&self.file);
         if let Some(open) = &*file {
             return Ok(Arc::clone(open));
         }
@@ -93,11 +94,11 @@ impl Pack {
     }
 
     pub(super) fn close(&self) {
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *locked(&self.file) = None;
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        locked(&self.file).is_some()
     }
 
     /// Sync the data, then the index, so that a name never precedes its data. The caller syncs the folder last.
@@ -121,7 +122,7 @@ pub(super) fn is_durable(stat: &Stat) -> bool {
 }
 
 impl OpenPack {
-    pub(super) fn path(&self) -> &PathBuf {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -138,11 +139,7 @@ impl OpenPack {
         Ok(read == start.len() && start == PACK_START)
     }
 
-    pub(super) fn content_damaged(&self, key: ObjectKey) -> StoreError {
-        self.damaged(Some(key), Damage::Content)
-    }
-
-    fn damaged(&self, key: Option<ObjectKey>, damage: Damage) -> StoreError {
+    pub(super) fn damaged(&self, key: Option<ObjectKey>, damage: Damage) -> StoreError {
         StoreError::Damaged { file: self.path.clone(), object: key, damage }
     }
 
@@ -187,8 +184,7 @@ impl OpenPack {
             .ok_or_else(|| self.damaged(Some(entry.key), Damage::Content))
     }
 
-    /// Visit the heads of all records with their offsets; returns the offset where that ended. It is the end of the
-    /// pack if all is well.
+    /// Visit all records' heads with their offsets; returns the offset where that ended: the pack's end if all is well.
     pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64, StoreError> {
         let mut offset = from;
         while offset < self.len {

@@ -25,25 +25,20 @@ const TRUSTED: usize = 16 << 20;
 pub(super) const LEVEL: i32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Codec {
-    Raw,
-    Zstd,
+    Raw = 0,
+    Zstd = 1,
 }
 
 impl Codec {
+    /// Number of the codec on disk.
     pub(super) fn byte(self) -> u8 {
-        match self {
-            Codec::Raw => 0,
-            Codec::Zstd => 1,
-        }
+        self as u8
     }
 
     pub(super) fn from_byte(byte: u8) -> Option<Codec> {
-        match byte {
-            0 => Some(Codec::Raw),
-            1 => Some(Codec::Zstd),
-            _ => None,
-        }
+        [Codec::Raw, Codec::Zstd].into_iter().find(|codec| codec.byte() == byte)
     }
 }
 

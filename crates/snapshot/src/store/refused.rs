@@ -3,12 +3,13 @@
 //! Kept in the store's file `refused`: the stat of each file, and the minimum room it needs. It is only a hint: if it
 //! cannot be read or written, a second attempt is made.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::error::StoreError;
-use super::files::{allocated, pwrite_all, read_all, size_of, unique};
+use super::files::{allocated, read_all, size_of};
+use super::format::put_file;
 use super::handle::Store;
 use super::large_source::LargeSource;
 use super::names::REFUSED;
@@ -88,18 +89,6 @@ impl Store {
         let sum = xxh3_64(&bytes);
         bytes.extend_from_slice(&sum.to_le_bytes());
         // Only a hint: failing to write it must not fail the capture, least of all on a full disk.
-        let _ = self.write_refused(&bytes);
-    }
-
-    fn write_refused(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        let name = format!("{REFUSED}.{}", unique());
-        let file = self.tmp.create(&name)?;
-        let written = pwrite_all(file.as_fd(), bytes, 0)
-            .map_err(super::files::failed("write", &self.tmp.path_of(&name)))
-            .and_then(|()| self.tmp.rename(&name, &self.root, REFUSED));
-        if written.is_err() {
-            self.tmp.unlink(&name)?;
-        }
-        written
+        let _ = put_file(&self.root, REFUSED, &bytes);
     }
 }

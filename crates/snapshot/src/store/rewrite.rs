@@ -1,15 +1,14 @@
 //! Copies objects from old packs into a new one, for settling and collecting.
 //!
 //! Every object is checked against its address on the way. A pack may be removed only if each of its wanted objects is
-//! in the new pack, or was read, undamaged, from a pack that stays. The new pack is durable before an old one is
-//! removed.
+//! in the new pack, which is durable by then, or was read, undamaged, from a pack that stays.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounts::{Account, Class};
-use super::error::{StoreError, StoreProblem};
+use super::error::{Damage, StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::handle::Store;
 use super::index::ObjectLocation;
@@ -20,6 +19,7 @@ use super::pack_record::{Codec, Packer, is_content_of, unpack};
 use super::temp::Temp;
 use super::view::Packs;
 use super::writer::OVERHEAD;
+use crate::pool::{locked, on_two_threads};
 
 /// Number of bytes that a thread takes on at once.
 const SHARE: u64 = 1 << 20;
@@ -30,7 +30,6 @@ pub(super) struct RewriteWatch<'a> {
     pub(super) progress: &'a dyn Fn(u64),
 }
 
-/// Result of one rewrite.
 #[derive(Debug, Default)]
 pub(super) struct Rewritten {
     /// Whether the caller cancelled it: nothing was changed.
@@ -57,11 +56,6 @@ struct RewriteWork<'a> {
     bad: Mutex<Vec<(ObjectKey, StoreProblem)>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Options of a rewrite.
 #[derive(Clone, Copy)]
 pub(super) struct RewriteOptions {
     /// Take the store's shared lock while publishing.
@@ -151,12 +145,7 @@ impl RewriteWork<'_> {
             self.stop.store(true, Ordering::SeqCst);
             return Ok(());
         }
-        std::thread::scope(|scope| {
-            let other = crate::pool::spawn(scope, || self.work(None));
-            let mine = self.work(Some(watch));
-            let theirs = other.map_or(Ok(()), crate::pool::join);
-            mine.and(theirs)
-        })
+        on_two_threads(watch, |watch| self.work(watch))
     }
 
     fn work(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
@@ -245,7 +234,7 @@ impl RewriteWork<'_> {
             let raw = if head.codec == Codec::Raw { Some(&payload) } else { unpacked.as_ref() };
             match raw {
                 Some(raw) if is_content_of(&entry.key, raw) => Ok(payload),
-                _ => Err(open.content_damaged(entry.key)),
+                _ => Err(open.damaged(Some(entry.key), Damage::Content)),
             }
         });
         let payload = match read {

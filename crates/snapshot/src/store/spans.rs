@@ -30,6 +30,9 @@ impl SpanPiece<'_> {
     }
 }
 
+/// Callback for the pieces of a file, with the offset of each.
+pub(super) type EachPiece<'a> = &'a mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>;
+
 /// A range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
@@ -75,7 +78,7 @@ pub(super) fn each_piece(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+    each: EachPiece<'_>,
 ) -> Result<(), StoreError> {
     each_piece_in(fd, 0..size, holes, buffer, failed, each)
 }
@@ -87,7 +90,7 @@ pub(super) fn each_piece_in(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>,
+    each: EachPiece<'_>,
 ) -> Result<(), StoreError> {
     let (mut at, size) = (part.start, part.end);
     buffer.resize(piece_of(size - at), 0);

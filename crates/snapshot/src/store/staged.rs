@@ -1,5 +1,4 @@
-//! Staging of large files: cloned, or cut into chunks, in the writer's temporary folder, and kept only if the caller
-//! commits.
+//! Staging of large files, cloned or cut into chunks in the writer's temporary folder; kept only if the caller commits.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -59,36 +58,39 @@ impl LargeStaged<'_, '_> {
     }
 }
 
-pub(super) fn stage<'a, 'w>(
-    appender: &'a mut Appender<'w>,
-    source: BorrowedFd<'_>,
-    known: &LargeSource,
-) -> Result<LargeStaged<'a, 'w>, StoreError> {
-    if let Some((clone, hash, read)) = clone_from(appender, source, known)? {
-        return Ok(LargeStaged { form: StagedForm::Clone(clone), hash, read });
+impl<'w> Appender<'w> {
+    /// Stage a large file with known properties, as [`Appender::put_large`] does.
+    pub(crate) fn put_known(
+        &mut self,
+        source: BorrowedFd<'_>,
+        known: &LargeSource,
+    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+        if let Some((clone, hash, read)) = clone_from(self, source, known)? {
+            return Ok(LargeStaged { form: StagedForm::Clone(clone), hash, read });
+        }
+        self.put_start(source, known)
     }
-    stage_chunks(appender, source, known)
-}
 
-/// Stage in chunks, even if its data could be shared.
-pub(super) fn stage_chunks<'a, 'w>(
-    appender: &'a mut Appender<'w>,
-    source: BorrowedFd<'_>,
-    known: &LargeSource,
-) -> Result<LargeStaged<'a, 'w>, StoreError> {
-    let mark = refused::check(appender, source, known)?;
-    let (chunks, hash) = chunked::stage(appender, source, known, mark)?;
-    Ok(LargeStaged { form: StagedForm::Chunks(chunks), hash, read: known.size })
-}
+    /// The same in chunks: also for the first bytes of a longer file, which cannot share its data.
+    pub(crate) fn put_start(
+        &mut self,
+        source: BorrowedFd<'_>,
+        known: &LargeSource,
+    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+        let mark = refused::check(self, source, known)?;
+        let (chunks, hash) = chunked::stage(self, source, known, mark)?;
+        Ok(LargeStaged { form: StagedForm::Chunks(chunks), hash, read: known.size })
+    }
 
-/// Stage only by sharing the source's data.
-pub(super) fn stage_clone<'a, 'w>(
-    appender: &'a mut Appender<'w>,
-    source: BorrowedFd<'_>,
-    known: &LargeSource,
-) -> Result<Option<LargeStaged<'a, 'w>>, StoreError> {
-    let cloned = clone_from(appender, source, known)?;
-    Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: StagedForm::Clone(clone), hash, read }))
+    /// The same, only by sharing its data; `None` if the filesystem cannot.
+    pub(crate) fn clone_large(
+        &mut self,
+        source: BorrowedFd<'_>,
+        known: &LargeSource,
+    ) -> Result<Option<LargeStaged<'_, 'w>>, StoreError> {
+        let cloned = clone_from(self, source, known)?;
+        Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: StagedForm::Clone(clone), hash, read }))
+    }
 }
 
 /// Share the source's data; `None` if the filesystem cannot. The clone is hashed, since the source may change.

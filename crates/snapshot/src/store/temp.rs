@@ -11,18 +11,15 @@ use super::pack::pack_name;
 use super::view::orphans;
 
 impl Store {
-    /// Remove what dead writers left, and with `maintaining` what dead settling left. The caller holds the exclusive
-    /// lock.
+    /// Remove what dead writers left, or with `maintaining` dead settling. The caller holds the exclusive lock.
     pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
         let mut removed = 0;
         for name in self.tmp.names()? {
             if name.starts_with(WRITER_TEMP) || (maintaining && name.starts_with(REWRITE_TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
-            } else if name.starts_with(REFUSED) {
-                self.tmp.unlink(&name)?;
             }
         }
-        let is_temp = |name: &&String| [FORMAT, ID].iter().any(|file| is_temp_of(name, file));
+        let is_temp = |name: &&String| [FORMAT, ID, REFUSED].iter().any(|file| is_temp_of(name, file));
         for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
         }

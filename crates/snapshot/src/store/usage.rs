@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rustix::fs::Stat;
 
-use super::error::StoreError;
-use super::files::{Folder, allocated, failed, file_stat};
+use super::error::{StoreError, there};
+use super::files::{Folder, allocated, failed, file_stat, is_file};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
 use super::large::{LargeName, parse_name};
@@ -83,8 +83,7 @@ pub struct Shares {
     pub live: u64,
 }
 
-/// Bytes that an open file takes for itself. Data shared with another file takes none, until that file is removed or
-/// changed.
+/// Bytes that an open file takes for itself, without data shared with a file that still has it.
 pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
     let all = allocated(&file_stat(file, path)?);
     let extents = nono_sys::extents::extents(file, false).map_err(failed("read", path))?;
@@ -159,17 +158,12 @@ impl Store {
 
 /// Bytes of a file in `large/`: of a clone only the part that it does not share.
 fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreError> {
-    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
     let is_plain = matches!(parse_name(name), Some((_, LargeName::Plain)));
-    if !is_file || !is_plain || stat.st_mode & KEEP == 0 {
+    if !is_file(stat) || !is_plain || stat.st_mode & KEEP == 0 {
         return Ok(allocated(stat));
     }
-    match folder.open(name) {
-        Ok(file) => own_bytes(&file, &folder.path_of(name)),
-        // Collected by another process.
-        Err(error) if error.is_not_found() => Ok(0),
-        Err(error) => Err(error),
-    }
+    // Otherwise another process collected it.
+    there(folder.open(name))?.map_or(Ok(0), |file| own_bytes(&file, &folder.path_of(name)))
 }
 
 fn each_file(folder: &Folder, each: &mut dyn FnMut(&str, u64)) -> Result<(), StoreError> {
@@ -189,10 +183,9 @@ fn each_inner(folder: &Folder, each: &mut dyn FnMut(u64)) -> Result<(), StoreErr
         if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Directory {
             continue;
         }
-        match folder.open_folder(&name) {
-            // A writer that ended meanwhile.
-            Err(error) if error.is_not_found() => {}
-            inner => each_file(&inner?, &mut |_, bytes| each(bytes))?,
+        // Otherwise its writer ended meanwhile.
+        if let Some(inner) = there(folder.open_folder(&name))? {
+            each_file(&inner, &mut |_, bytes| each(bytes))?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! index leads to the next one. Only the caller, or an unreadable folder, ends the check early.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,6 +21,7 @@ use super::pack_record::PACK_START;
 use super::rewrite::RewriteWatch;
 use super::view;
 use crate::hash::{ContentHash, ContentHasher, Trail};
+use crate::pool::{locked, on_two_threads};
 
 /// Number of bytes below which one thread checks alone.
 const ALONE: u64 = 1 << 20;
@@ -35,6 +36,12 @@ pub struct StoreVerified {
     /// Files and folders left by dead processes: not damage; the next writer or collection removes them.
     pub debris: u64,
     pub cancelled: bool,
+}
+
+impl StoreVerified {
+    fn report(&mut self, file: &Path, object: Option<ObjectKey>, what: Damage) {
+        self.problems.push(StoreProblem { file: file.to_owned(), object, what });
+    }
 }
 
 impl Store {
@@ -60,17 +67,17 @@ impl Store {
         }
         let done = found.bytes;
         let watch = RewriteWatch { cancel, progress: &|bytes| progress(done + bytes, total) };
-        let check = |large: &ListedLarge| self.verify_large(large);
-        check_all(&large, &check, &watch, &mut found)?;
+        let about =
+            |large: &ListedLarge| (ObjectKey { kind: ObjectKind::Blob, hash: large.hash }, large.bytes);
+        check_all(&large, about, |large| self.verify_large(large), &watch, &mut found)?;
         Ok(found)
     }
 
     fn verify_format(&self, found: &mut StoreVerified) -> Result<(), StoreError> {
-        let damaged = StoreProblem { file: self.root.path_of(FORMAT), object: None, what: Damage::Format };
         match read_format(&self.root) {
             Ok(StoreFormat::Ours | StoreFormat::Old) => {}
             Ok(StoreFormat::Damaged | StoreFormat::Missing) | Err(StoreError::Version { .. }) => {
-                found.problems.push(damaged);
+                found.report(&self.root.path_of(FORMAT), None, Damage::Format);
             }
             Err(error) => found.problems.push(StoreProblem::from_error(error, None)?),
         }
@@ -103,7 +110,7 @@ impl Store {
         for name in self.packs.names()? {
             let id = name.strip_suffix(".idx").or_else(|| name.strip_suffix(".pack"));
             if !id.is_some_and(is_unique_name) {
-                found.problems.push(unexpected(self.packs.path_of(&name)));
+                found.report(&self.packs.path_of(&name), None, Damage::Unexpected);
             }
         }
         view::ids(&self.packs, ".idx")
@@ -113,13 +120,13 @@ impl Store {
         let mut listed = Vec::new();
         for folder in self.large.names()? {
             let Ok(opened) = self.large.open_folder(&folder) else {
-                found.problems.push(unexpected(self.large.path_of(&folder)));
+                found.report(&self.large.path_of(&folder), None, Damage::Unexpected);
                 continue;
             };
             for name in opened.names()? {
                 let parsed = parse_name(&name).filter(|(hash, _)| folder_name(hash) == folder);
                 let Some((hash, shape)) = parsed else {
-                    found.problems.push(unexpected(opened.path_of(&name)));
+                    found.report(&opened.path_of(&name), None, Damage::Unexpected);
                     continue;
                 };
                 let bytes = opened.stat(&name)?.map_or(0, |stat| allocated(&stat));
@@ -171,12 +178,12 @@ impl Store {
             }
         };
         if index.is_none() {
-            found.problems.push(StoreProblem { file: index_file.clone(), object: None, what: Damage::Index });
+            found.report(&index_file, None, Damage::Index);
         }
         let pack = match OpenPack::open(&self.packs, id) {
             Ok(pack) => pack,
             Err(error) if error.is_not_found() => {
-                found.problems.push(StoreProblem { file: index_file, object: None, what: Damage::NoPack });
+                found.report(&index_file, None, Damage::NoPack);
                 return Ok(());
             }
             Err(error) => {
@@ -188,8 +195,8 @@ impl Store {
         if let Some(index) = &index {
             compare(&pack, index, &records, &index_file, found);
         }
-        let check = |entry: &ObjectLocation| pack.object(entry).map(drop);
-        check_all(&records, &check, watch, found)
+        let about = |entry: &ObjectLocation| (entry.key, u64::from(entry.stored));
+        check_all(&records, about, |entry| pack.object(entry).map(drop), watch, found)
     }
 }
 
@@ -209,11 +216,7 @@ fn walk(
 ) -> Result<Vec<ObjectLocation>, StoreError> {
     let mut records = Vec::new();
     if !pack.starts_well()? {
-        found.problems.push(StoreProblem {
-            file: pack.path().clone(),
-            object: None,
-            what: Damage::PackStart,
-        });
+        found.report(pack.path(), None, Damage::PackStart);
     }
     let mut known: Vec<(u64, ObjectKey)> =
         index.iter().flat_map(|index| index.entries().map(|entry| (entry.offset, entry.key))).collect();
@@ -226,8 +229,7 @@ fn walk(
         }
         let object =
             known.binary_search_by_key(&offset, |(offset, _)| *offset).ok().map(|place| known[place].1);
-        let what = Damage::Record { offset };
-        found.problems.push(StoreProblem { file: pack.path().clone(), object, what });
+        found.report(pack.path(), object, Damage::Record { offset });
         let next = known.partition_point(|(known, _)| *known <= offset);
         match known.get(next) {
             Some((next, _)) if *next < pack.len => offset = *next,
@@ -241,12 +243,11 @@ fn compare(
     pack: &OpenPack,
     index: &ObjectIndex,
     records: &[ObjectLocation],
-    index_file: &std::path::Path,
+    index_file: &Path,
     found: &mut StoreVerified,
 ) {
-    let file = index_file.to_owned();
     if index.about().pack_len != pack.len {
-        found.problems.push(StoreProblem { file: file.clone(), object: None, what: Damage::Disagrees });
+        found.report(index_file, None, Damage::Disagrees);
     }
     let mut missing: HashMap<ObjectKey, ObjectLocation> = HashMap::new();
     if index.len() != records.len() {
@@ -255,13 +256,12 @@ fn compare(
     for record in records {
         missing.remove(&record.key);
         if index.find(&record.key) != Some(*record) {
-            let object = Some(record.key);
-            found.problems.push(StoreProblem { file: file.clone(), object, what: Damage::Disagrees });
+            found.report(index_file, Some(record.key), Damage::Disagrees);
         }
     }
     for entry in missing.into_values() {
         let problem = StoreProblem {
-            file: pack.path().clone(),
+            file: pack.path().to_owned(),
             object: Some(entry.key),
             what: Damage::Record { offset: entry.offset },
         };
@@ -271,17 +271,11 @@ fn compare(
     }
 }
 
-fn unexpected(file: PathBuf) -> StoreProblem {
-    StoreProblem { file, object: None, what: Damage::Unexpected }
-}
-
-/// Function that checks one item.
-type Check<'a, T> = &'a (dyn Fn(&T) -> Result<(), StoreError> + Sync);
-
-/// Check many items on two threads, one of them the caller's.
-fn check_all<T: Sync + Named>(
+/// Check many items on two threads, one of them the caller's. `about`: address and size on disk of an item.
+fn check_all<T: Sync>(
     all: &[T],
-    check: Check<'_, T>,
+    about: impl Fn(&T) -> (ObjectKey, u64) + Sync,
+    check: impl Fn(&T) -> Result<(), StoreError> + Sync,
     watch: &RewriteWatch<'_>,
     found: &mut StoreVerified,
 ) -> Result<(), StoreError> {
@@ -296,10 +290,10 @@ fn check_all<T: Sync + Named>(
             if stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            let size = item.size();
+            let (key, size) = about(item);
             if let Err(error) = check(item) {
-                let problem = StoreProblem::from_error(error, Some(item.key()))?;
-                problems.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
+                let problem = StoreProblem::from_error(error, Some(key))?;
+                locked(&problems).push(problem);
             }
             objects.fetch_add(1, Ordering::Relaxed);
             let done = bytes.fetch_add(size, Ordering::Relaxed) + size;
@@ -309,42 +303,12 @@ fn check_all<T: Sync + Named>(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        // For a few small items a second thread costs more than it saves.
-        let worth = all.len() > 1 && all.iter().map(Named::size).sum::<u64>() > ALONE;
-        let other = if worth { crate::pool::spawn(scope, || work(None)) } else { None };
-        let mine = work(Some(watch));
-        mine.and(other.map_or(Ok(()), crate::pool::join))
-    })?;
+    // For a few small items a second thread costs more than it saves.
+    let worth = all.len() > 1 && all.iter().map(|item| about(item).1).sum::<u64>() > ALONE;
+    if worth { on_two_threads(watch, work) } else { work(Some(watch)) }?;
     found.cancelled |= stop.into_inner();
     found.bytes += bytes.into_inner();
     found.objects += objects.into_inner();
     found.problems.extend(problems.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(())
-}
-
-/// An item with an address and a size on disk.
-trait Named {
-    fn key(&self) -> ObjectKey;
-    fn size(&self) -> u64;
-}
-
-impl Named for ObjectLocation {
-    fn key(&self) -> ObjectKey {
-        self.key
-    }
-
-    fn size(&self) -> u64 {
-        u64::from(self.stored)
-    }
-}
-
-impl Named for ListedLarge {
-    fn key(&self) -> ObjectKey {
-        ObjectKey { kind: ObjectKind::Blob, hash: self.hash }
-    }
-
-    fn size(&self) -> u64 {
-        self.bytes
-    }
 }

@@ -9,6 +9,7 @@ use super::handle::Store;
 use super::index::ObjectLocation;
 use super::key::ObjectKey;
 use super::pack::{OpenPack, Pack};
+use crate::pool::locked;
 
 /// Maximum number of packs kept open: descriptors are scarce.
 const OPEN: usize = 64;
@@ -91,7 +92,7 @@ impl View {
 
     /// List again; returns the same value if nothing changed.
     pub(super) fn refresh(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
-        let _one = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = locked(&self.listing);
         let before = self.known();
         loop {
             let stamp = Stamp::of(&store.packs)?;

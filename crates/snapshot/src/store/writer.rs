@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::accounts::{Account, Class, spare};
 use super::error::StoreError;
@@ -21,10 +21,11 @@ use super::large_source::LargeSource;
 use super::names::{LARGE, LOCK, WRITER_TEMP};
 use super::pack::{BuiltPack, PackBuilder};
 use super::pack_record::{Codec, HEAD, Packer};
-use super::staged::{self, LargeStaged};
+use super::staged::LargeStaged;
 use super::temp::Temp;
 use super::view::Packs;
 use crate::hash::ContentHash;
+use crate::pool::locked;
 
 const SHARDS: usize = 64;
 /// Bytes of an object besides its payload: the record's head, and the entry of the index.
@@ -42,15 +43,13 @@ const LOOK: u32 = 4096;
 pub struct WriteOptions {
     /// Compress while writing: slower, for a tight budget.
     pub compress: bool,
-    /// Maximum number of bytes added on disk, including temporary ones. Data shared with the user's files takes no
-    /// space, and does not count.
+    /// Maximum number of bytes added on disk, temporary ones included, without data shared with the user's files.
     pub budget: Option<u64>,
     /// Part of the budget kept from contents, so that there is room for the nodes that name them.
     pub spare: u64,
     /// Part of the budget kept from large files.
     pub spare_large: u64,
-    /// Device on which large files that do not fit are only hashed: they can be moved into the store later
-    /// (`Store::take_in`).
+    /// Device of large files that, if they do not fit, are only hashed, and moved in later (`Store::take_in`).
     pub defer_on: Option<(u32, u32)>,
 }
 
@@ -131,10 +130,6 @@ impl Store {
     }
 }
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<'s> StoreWriter<'s> {
     pub fn store(&self) -> &'s Store {
         self.store
@@ -143,7 +138,8 @@ impl<'s> StoreWriter<'s> {
     /// An appender for one thread.
     pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
         let view = self.store.view.refresh_if_changed(self.store)?;
-        let packer = if self.options.compress { Some(self.packer()?) } else { None };
+        let packer = || Packer::new().map_err(super::files::failed("compress", self.store.dir()));
+        let packer = self.options.compress.then(packer).transpose()?;
         Ok(Appender { writer: self, view, puts: 0, pack: None, chunks: None, packer, buffer: Vec::new() })
     }
 
@@ -215,10 +211,6 @@ impl<'s> StoreWriter<'s> {
         Ok(made)
     }
 
-    fn packer(&self) -> Result<Packer, StoreError> {
-        Packer::new().map_err(super::files::failed("compress", self.store.dir()))
-    }
-
     fn shard(&self, key: &ObjectKey) -> &Mutex<HashSet<ObjectKey>> {
         &self.shards[usize::from(key.hash[1]) % SHARDS]
     }
@@ -232,15 +224,15 @@ impl<'s> StoreWriter<'s> {
         locked(self.shard(&key)).insert(key);
     }
 
-    /// Claim an object, unless another appender did. Atomic with the budget: a caller that learns that an object is
-    /// stored must be able to rely on it.
+    /// Claim an object, unless another appender did; atomic with the budget, since others then rely on it.
     fn take_on(&self, key: ObjectKey, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {
             return Ok(false);
         }
-        let class = if key.kind == ObjectKind::Blob { Class::Content } else { Class::Other };
-        self.reserve_as(cost, class)?;
+        let content = (Class::Content, self.options.spare);
+        let (class, spare) = if key.kind == ObjectKind::Blob { content } else { (Class::Other, 0) };
+        self.reserve_within(cost, class, spare)?;
         if let Some(account) = self.account.as_ref().filter(|_| new_pack) {
             account.reserve(self.store, PACK_OVERHEAD, Class::Other)?;
         }
@@ -260,12 +252,7 @@ impl<'s> StoreWriter<'s> {
 
     /// Reserve room for a file beside the objects that is about to be written, such as a stat cache.
     pub fn reserve_beside(&self, cost: u64) -> Result<(), StoreError> {
-        self.reserve_as(cost, Class::Other)
-    }
-
-    fn reserve_as(&self, cost: u64, class: Class) -> Result<(), StoreError> {
-        let spare = if class == Class::Content { self.options.spare } else { 0 };
-        self.reserve_within(cost, class, spare)
+        self.reserve_within(cost, Class::Other, 0)
     }
 
     fn reserve_within(&self, cost: u64, class: Class, spare: u64) -> Result<(), StoreError> {
@@ -331,13 +318,12 @@ impl StoreWriter<'_> {
         if self.took(&key) || self.store.contains(key)? {
             return Ok(false);
         }
-        match locked(&self.large).entry(key.hash) {
-            std::collections::btree_map::Entry::Occupied(_) => Ok(false),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(large());
-                Ok(true)
-            }
+        let mut kept = locked(&self.large);
+        let fresh = !kept.contains_key(&key.hash);
+        if fresh {
+            kept.insert(key.hash, large());
         }
+        Ok(fresh)
     }
 }
 
@@ -441,39 +427,12 @@ impl<'w> Appender<'w> {
         size: u64,
         sparse: bool,
     ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage(self, source, &LargeSource { size, sparse, ..LargeSource::default() })
-    }
-
-    /// The same, with known properties of the file.
-    pub(crate) fn put_known(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage(self, source, known)
-    }
-
-    /// The same for the first bytes of a longer file, which cannot share its data.
-    pub(crate) fn put_start(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
-        staged::stage_chunks(self, source, known)
+        self.put_known(source, &LargeSource { size, sparse, ..LargeSource::default() })
     }
 
     /// The writer, if a large file of this device may stay where it is until it is moved into the store.
     pub(crate) fn deferring(&self, device: (u32, u32)) -> Option<&'w StoreWriter<'w>> {
         (self.writer.options.defer_on == Some(device)).then_some(self.writer)
-    }
-
-    /// The same, only by sharing its data; `None` if the filesystem cannot.
-    pub(crate) fn clone_large(
-        &mut self,
-        source: BorrowedFd<'_>,
-        known: &LargeSource,
-    ) -> Result<Option<LargeStaged<'_, 'w>>, StoreError> {
-        staged::stage_clone(self, source, known)
     }
 
     /// Finish. The objects become visible when the writer publishes.

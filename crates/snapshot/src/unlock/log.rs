@@ -89,12 +89,11 @@ impl UnlockLog {
         let mut out = Writer::new();
         out.bytes(paths::bytes(root));
         out.number(u64::from(scan));
-        out.number(dirs.len() as u64);
-        for (id, above, name) in dirs {
+        out.list(dirs, |(id, above, name), out| {
             out.number(u64::from(*id));
             out.number(u64::from(*above));
             out.bytes(name);
-        }
+        });
         out.number(u64::from(dir));
         out.bytes(name);
         out.number(opened.inode);
@@ -189,10 +188,7 @@ impl UnlockRecord {
 /// Restore the modes that the log at `path` names below `roots`; does nothing if there is no log.
 pub(crate) fn close_again(path: &Path, roots: &[PathBuf]) -> Result<(), UnlockError> {
     let own = |source| UnlockError { path: path.to_owned(), source };
-    let bytes = match file::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(own)?,
-    };
+    let Some(bytes) = file::read_existing(path).map_err(own)? else { return Ok(()) };
     let mut from = Reader::new(&bytes);
     let mut notes = Vec::new();
     // An incomplete record was not acted on.

@@ -53,7 +53,8 @@ fn probe(secret: &CStr, target: &CStr) -> i32 {
     }
 }
 
-fn at<T>(step: Step, result: Result<T, Errno>) -> Result<T, Failure> {
+/// Names the step of a failed call.
+pub(super) fn at<T>(step: Step, result: Result<T, Errno>) -> Result<T, Failure> {
     result.map_err(|errno| (step, 0, errno))
 }
 
@@ -98,21 +99,18 @@ pub(super) fn drop_capabilities() -> Result<(), Errno> {
         }
         let header = CapHeader { version: CAP_VERSION_3, pid: 0 };
         let none = [CapData { effective: 0, permitted: 0, inheritable: 0 }; 2];
-        sys!(libc::SYS_capset, &raw const header, none.as_ptr())?;
+        sys!(libc::SYS_capset, &raw const header, none.as_ptr()).map(drop)
     }
-    Ok(())
 }
 
 pub(super) fn no_new_privs() -> Result<(), Errno> {
     // SAFETY: no memory is passed.
-    check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
-    Ok(())
+    check_int(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map(drop)
 }
 
 fn enter(dir: &CStr) -> Result<(), Errno> {
     // SAFETY: dir is NUL-terminated.
-    check_int(unsafe { libc::chdir(dir.as_ptr()) })?;
-    Ok(())
+    check_int(unsafe { libc::chdir(dir.as_ptr()) }).map(drop)
 }
 
 fn connect_stdio(stdio: [RawFd; 3]) -> Result<(), Errno> {
@@ -128,8 +126,7 @@ fn connect_stdio(stdio: [RawFd; 3]) -> Result<(), Errno> {
 /// Marks every descriptor from 3 up close-on-exec; until exec the report pipe is still needed.
 fn close_on_exec() -> Result<(), Errno> {
     // SAFETY: no memory is passed.
-    unsafe { sys!(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }?;
-    Ok(())
+    unsafe { sys!(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }.map(drop)
 }
 
 /// Restores default signal dispositions. Rust ignores SIGPIPE at start and Python also SIGXFSZ; the command expects the
@@ -141,9 +138,8 @@ fn reset_signals(mask: &libc::sigset_t) -> Result<(), Errno> {
         for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTIN, libc::SIGTTOU] {
             libc::signal(signal, libc::SIG_DFL);
         }
-        check_int(libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()))?;
+        check_int(libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut())).map(drop)
     }
-    Ok(())
 }
 
 fn execute(program: &Executable) -> Result<Infallible, Errno> {

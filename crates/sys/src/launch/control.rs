@@ -64,11 +64,6 @@ impl Control {
         self.send_with(order, 0)
     }
 
-    /// Sends without waiting for an init that does not read.
-    fn send_now(&self, order: u8) -> io::Result<()> {
-        self.send_with(order, libc::MSG_DONTWAIT)
-    }
-
     fn send_with(&self, order: u8, flags: libc::c_int) -> io::Result<()> {
         let flags = flags | libc::MSG_NOSIGNAL;
         // SAFETY: one byte, valid across the call. MSG_NOSIGNAL: a gone init is an error here, not a SIGPIPE.
@@ -97,15 +92,13 @@ impl Control {
         self.send(PAUSE_ALL)
     }
 
-    /// Asks for a count of shared memory that belongs to no process; returns whether init was asked. It answers with
-    /// [`Notice::Counted`].
+    /// Asks for a count of memory that belongs to no process, see [`Notice::Counted`]; returns whether init was asked.
     pub fn measure(&self) -> io::Result<bool> {
-        match self.send_now(MEASURE) {
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EPIPE | libc::ECONNRESET)) =>
-            {
-                Ok(false)
-            }
+        // Not waiting for an init that does not read.
+        let sent = self.send_with(MEASURE, libc::MSG_DONTWAIT);
+        let refused = [libc::EAGAIN, libc::EPIPE, libc::ECONNRESET].map(Some);
+        match sent {
+            Err(error) if refused.contains(&error.raw_os_error()) => Ok(false),
             sent => sent.map(|()| true),
         }
     }

@@ -112,7 +112,8 @@ impl Init<'_> {
                 return self.end_rest(children, end);
             }
             if self.remaining() == 0 {
-                self.tell_time();
+                let told = send_words(CONTROL, [TIME_OVER, 0], None, libc::MSG_DONTWAIT);
+                self.untold_time.set(told == Err(libc::EAGAIN));
                 return self.end_rest(children, End::WithGrace);
             }
         }
@@ -123,11 +124,6 @@ impl Init<'_> {
         let left =
             |deadline: i64| libc::c_int::try_from(deadline - now_ms()).unwrap_or(libc::c_int::MAX).max(0);
         self.deadline.map_or(-1, left)
-    }
-
-    fn tell_time(&self) {
-        let told = send_words(CONTROL, [TIME_OVER, 0], None, libc::MSG_DONTWAIT);
-        self.untold_time.set(told == Err(libc::EAGAIN));
     }
 
     /// Carries out one order from the parent; `Some` when the tree has to end.
@@ -334,8 +330,7 @@ fn watch(fd: RawFd, mask: &WatchedMask) -> Result<(), Errno> {
     let events =
         libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_MOVED_FROM | libc::IN_DELETE | libc::IN_MOVE_SELF;
     // SAFETY: the path is NUL-terminated.
-    check_int(unsafe { libc::inotify_add_watch(fd, mask.parent.as_ptr(), events) })?;
-    Ok(())
+    check_int(unsafe { libc::inotify_add_watch(fd, mask.parent.as_ptr(), events) }).map(drop)
 }
 
 /// Restores every mask that a process outside removed by replacing the name, also if a directory replaced a file.

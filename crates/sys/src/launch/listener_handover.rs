@@ -8,7 +8,7 @@
 use std::os::fd::RawFd;
 
 use super::control::{LISTENER, PAIRS, ROOT, SOCKET_LIST, send_words};
-use crate::raw::{Errno, check_int, last_errno, sys};
+use crate::raw::{Errno, check_int, last_errno, socket_pair, sys};
 
 /// Both ends of the socket between init and the command.
 #[derive(Clone, Copy)]
@@ -18,11 +18,7 @@ pub(super) struct SocketEnds {
 }
 
 pub(super) fn ends() -> Result<SocketEnds, Errno> {
-    let mut fds: [RawFd; 2] = [-1; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: fds has room for two descriptors.
-    check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    Ok(SocketEnds { init: fds[0], command: fds[1] })
+    socket_pair(0).map(|[init, command]| SocketEnds { init, command })
 }
 
 /// Command's side, filter in place: sends the listener's number and waits until it was taken.
@@ -41,8 +37,7 @@ pub(super) fn offer(end: RawFd, listener: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Init's side; returns the socket for requests of socket pairs. A command that failed before hands nothing over; it
-/// reports that itself.
+/// Init's side; returns the socket for requests of socket pairs. A command that failed before reports that itself.
 pub(super) fn take(ends: SocketEnds, command: i32, control: RawFd) -> Result<RawFd, Errno> {
     // SAFETY: closing our copy of the command's end, so that its failure shows as an end of file.
     unsafe { libc::close(ends.command) };

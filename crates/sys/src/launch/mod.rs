@@ -44,8 +44,7 @@ pub enum SetupOp {
     ReadOnly { path: CString },
     /// Puts the copy kept in `slot` at `target`.
     PlaceTree { slot: usize, target: CString },
-    /// Mounts `source` over `target`, read-only. With `if_there`, a target that cannot be reached is skipped: the child
-    /// cannot reach it either.
+    /// Mounts `source` over `target`, read-only. With `if_there`, a target that even the child cannot reach is skipped.
     Mask { source: CString, target: CString, if_there: bool },
     /// Mounts `path` over itself, so that no process in this mount namespace can rename or remove it.
     Pin { path: CString },
@@ -155,7 +154,6 @@ impl ChildProgram {
     }
 }
 
-/// Plan of a launch.
 #[derive(Debug)]
 pub struct LaunchPlan {
     /// Flags `CLONE_NEW*`; 0 where namespaces are not available.
@@ -248,28 +246,21 @@ impl Launched {
                     let pairs = pairs.ok_or_else(missing)?;
                     return Ok(HandedOver { listener, root, socket_list, pairs, terminal });
                 }
-                Notice::Stopped(_)
-                | Notice::Continued
-                | Notice::TimeOver
-                | Notice::Counted(_)
-                | Notice::Ended(_)
-                | Notice::Serving(_) => {
-                    return Err(missing());
-                }
+                // What comes only once the command runs.
+                _ => return Err(missing()),
             }
         }
     }
 
-    /// Lets the child make the listener of a plan with a port to serve, and takes it. The command is started by
-    /// [`Launched::go`], once the listener is served.
+    /// Lets the child make the listener of a plan with a port to serve, and takes it; then comes [`Launched::go`].
     pub fn serving(&self) -> Result<OwnedFd, LaunchError> {
-        self.control.send(control::GO).map_err(|e| LaunchError::io(Step::Fork, &e))?;
+        self.begin()?;
         match self.control.receive() {
             Ok(Some(Notice::Serving(listener))) => Ok(listener),
             Err(error) => Err(LaunchError::io(Step::Serve, &error)),
             // Init is gone, and reported the reason if it could.
             Ok(None) => {
-                step::read_report(self.report.as_raw_fd())?;
+                self.begun()?;
                 Err(LaunchError::new(Step::Serve, libc::EPROTO))
             }
             Ok(Some(_)) => Err(LaunchError::new(Step::Serve, libc::EPROTO)),
@@ -347,11 +338,7 @@ fn unshare(flags: i32) -> Result<(), Errno> {
 }
 
 pub(crate) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let mut fds: [RawFd; 2] = [-1; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: fds has room for two descriptors.
-    crate::raw::check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    above_standard(own_pair(fds))
+    above_standard(own_pair(crate::raw::socket_pair(0)?))
 }
 
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -366,8 +353,7 @@ fn own_pair(fds: [RawFd; 2]) -> (OwnedFd, OwnedFd) {
     unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
 }
 
-/// Moves both descriptors above 2. In a host without standard streams new descriptors take those numbers, which the
-/// command's own will need.
+/// Moves both descriptors above 2: without standard streams they would have the numbers that the command's need.
 fn above_standard(pair: (OwnedFd, OwnedFd)) -> Result<(OwnedFd, OwnedFd), Errno> {
     let above = |fd: OwnedFd| -> Result<OwnedFd, Errno> {
         if fd.as_raw_fd() > 2 {

@@ -33,35 +33,30 @@ pub(super) fn run(plan: &mut LaunchPlan) -> Result<(), Failure> {
 }
 
 fn perform(op: &SetupOp, slots: &mut [RawFd], ruleset: RawFd) -> Result<(), (Step, Errno)> {
-    match op {
-        SetupOp::MapIds { uid_map, gid_map } => map_ids(uid_map, gid_map).map_err(|e| (Step::MapIds, e)),
-        SetupOp::MakePrivate => make_private().map_err(|e| (Step::MakePrivate, e)),
+    let (step, done) = match op {
+        SetupOp::MapIds { uid_map, gid_map } => (Step::MapIds, map_ids(uid_map, gid_map)),
+        SetupOp::MakePrivate => {
+            (Step::MakePrivate, mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE, c""))
+        }
         SetupOp::CloneTree { path, slot } => {
-            slots[*slot] = clone_tree(path).map_err(|e| (Step::CloneTree, e))?;
-            Ok(())
+            (Step::CloneTree, clone_tree(path).map(|tree| slots[*slot] = tree))
         }
         SetupOp::ReadOnly { path } => {
-            set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, READ_ONLY).map_err(|e| (Step::ReadOnly, e))
+            (Step::ReadOnly, set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, READ_ONLY))
         }
-        SetupOp::PlaceTree { slot, target } => place(slots[*slot], target).map_err(|e| (Step::PlaceTree, e)),
+        SetupOp::PlaceTree { slot, target } => (Step::PlaceTree, place(slots[*slot], target)),
         SetupOp::Mask { source, target, if_there } => match mask(source, target) {
-            Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => Ok(()),
-            result => result.map_err(|e| (Step::Mask, e)),
+            Err(libc::ENOENT | libc::EACCES | libc::ENOTDIR) if *if_there => return Ok(()),
+            result => (Step::Mask, result),
         },
-        SetupOp::Hold { path } => hold(path).map_err(|e| (Step::Mask, e)),
-        SetupOp::Copy { source, target } => copy(source, target).map_err(|e| (Step::Mask, e)),
-        SetupOp::Pin { path } => {
-            let tree = clone_tree(path).map_err(|e| (Step::Mask, e))?;
-            place(tree, path).map_err(|e| (Step::Mask, e))
-        }
-        SetupOp::Mount { kind, target, flags, data } => {
-            mount(kind, target, *flags, data).map_err(|e| (Step::Mount, e))
-        }
-        SetupOp::LoopbackUp => loopback_up().map_err(|e| (Step::Loopback, e)),
-        SetupOp::AllowPath { path, access } => {
-            allow_path(ruleset, path, *access).map_err(|e| (Step::LateRule, e))
-        }
-    }
+        SetupOp::Hold { path } => (Step::Mask, hold(path)),
+        SetupOp::Copy { source, target } => (Step::Mask, copy(source, target)),
+        SetupOp::Pin { path } => (Step::Mask, clone_tree(path).and_then(|tree| place(tree, path))),
+        SetupOp::Mount { kind, target, flags, data } => (Step::Mount, mount(kind, target, *flags, data)),
+        SetupOp::LoopbackUp => (Step::Loopback, loopback_up()),
+        SetupOp::AllowPath { path, access } => (Step::LateRule, allow_path(ruleset, path, *access)),
+    };
+    done.map_err(|errno| (step, errno))
 }
 
 fn map_ids(uid_map: &CStr, gid_map: &CStr) -> Result<(), Errno> {
@@ -82,16 +77,12 @@ fn write_file(path: &CStr, text: &CStr) -> Result<(), Errno> {
     }
 }
 
-fn make_private() -> Result<(), Errno> {
-    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE, c"")
-}
-
 fn mount(kind: &CStr, target: &CStr, flags: libc::c_ulong, data: &CStr) -> Result<(), Errno> {
     // SAFETY: all strings are NUL-terminated and live across the call.
     check_int(unsafe {
         libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 fn clone_tree(path: &CStr) -> Result<RawFd, Errno> {
@@ -119,8 +110,8 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32, (set, clear): Attributes) 
     // SAFETY: path is NUL-terminated and attr lives across the call.
     unsafe {
         sys!(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, &raw const attr, size_of::<MountAttr>())
-    }?;
-    Ok(())
+    }
+    .map(drop)
 }
 
 /// Mounts a detached tree on exactly this path, and closes it.
@@ -151,8 +142,7 @@ pub(super) fn copy(source: &CStr, target: &CStr) -> Result<(), Errno> {
     cover(clone_tree(source)?, WRITABLE, || open_exact(target))
 }
 
-/// Mounts a read-only copy of the object at `path` over it, also of a link: it can be used, and neither changed nor
-/// replaced.
+/// Mounts a read-only copy of the object at `path` over it, also of a link, so that it is neither changed nor replaced.
 pub(super) fn hold(path: &CStr) -> Result<(), Errno> {
     let tree = clone_at(open_exact_or_link(path)?)?;
     cover(tree, READ_ONLY, || open_exact_or_link(path))
@@ -203,8 +193,7 @@ fn loopback_up() -> Result<(), Errno> {
 /// Number of connections that may wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// TCP socket that listens on this network's 127.0.0.1. Without `SO_REUSEPORT`, so that no other process can have the
-/// port as long as it is open.
+/// TCP socket that listens on this network's 127.0.0.1; without `SO_REUSEPORT` no other process can have its port.
 pub(super) fn listen_on_loopback(port: u16) -> Result<RawFd, Errno> {
     let flags = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: the address is plain data, zeroed and filled, and valid across the calls.

@@ -6,7 +6,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::control::{receive_order, receive_words, send_words};
-use crate::raw::{Errno, check_int, last_errno};
+use crate::raw::{Errno, last_errno, socket_pair};
 
 /// Source of socket pairs.
 #[derive(Debug)]
@@ -17,8 +17,7 @@ impl Pairs {
         Pairs(fd)
     }
 
-    /// Makes a pair of connected sockets that keep message boundaries (`SOCK_SEQPACKET`) and can send only to each
-    /// other. One caller at a time.
+    /// Makes a pair of connected sockets that keep message boundaries and reach only each other. One caller at a time.
     pub fn make(&self, nonblocking: bool) -> Result<(OwnedFd, OwnedFd), Errno> {
         let order = u8::from(nonblocking);
         // SAFETY: one byte, valid across the call.
@@ -43,7 +42,7 @@ impl Pairs {
 pub(super) fn serve(end: RawFd) {
     let Ok(Some(nonblocking)) = receive_order(end) else { return };
     // A parent that is gone needs no answer.
-    let _ = match make(nonblocking != 0) {
+    let _ = match socket_pair(if nonblocking == 0 { 0 } else { libc::SOCK_NONBLOCK }) {
         Err(errno) => send_words(end, [errno, 0], None, 0),
         Ok(pair) => {
             let sent = pair.map(|fd| send_words(end, [0, 0], Some(fd), 0));
@@ -55,13 +54,4 @@ pub(super) fn serve(end: RawFd) {
             sent[0].and(sent[1])
         }
     };
-}
-
-fn make(nonblocking: bool) -> Result<[RawFd; 2], Errno> {
-    let mut fds: [RawFd; 2] = [-1; 2];
-    let waits = if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | waits;
-    // SAFETY: fds has room for two descriptors.
-    check_int(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    Ok(fds)
 }

@@ -3,6 +3,7 @@
 
 use std::os::fd::RawFd;
 
+use super::confine::at;
 use super::control::{GO, SERVING, TERMINAL, receive_order, send_words};
 use super::init::{CONTROL, Init, PAIRS, TTY, WATCH, is_pid_one, watch_masks};
 use super::listener_handover::{self, SocketEnds};
@@ -27,19 +28,18 @@ pub(super) fn main(plan: &mut LaunchPlan, control: RawFd, report: RawFd, parents
 
 /// Waits for "go", sets everything up, forks the command. Returns its pid as init sees it.
 fn start(plan: &mut LaunchPlan, control: RawFd, report: RawFd) -> Result<i32, Failure> {
-    block_signals().map_err(|e| (Step::Fork, 0, e))?;
-    fill_standard().map_err(|e| (Step::Stdio, 0, e))?;
-    wait_for_go(control).map_err(|e| (Step::Fork, 0, e))?;
-    tie_to_parent(control).map_err(|e| (Step::DeathSignal, 0, e))?;
+    at(Step::Fork, block_signals())?;
+    at(Step::Stdio, fill_standard())?;
+    at(Step::Fork, wait_for_go(control))?;
+    at(Step::DeathSignal, tie_to_parent(control))?;
     setup::run(plan)?;
     if let Some(port) = plan.serve {
-        serve(port, control).map_err(|e| (Step::Serve, 0, e))?;
+        at(Step::Serve, serve(port, control))?;
     }
-    let slave = open_terminal(&plan.terminal, control).map_err(|e| (Step::Terminal, 0, e))?;
-    lead_session(&plan.terminal, slave).map_err(|e| (Step::Terminal, 0, e))?;
-    let watch = watch_masks(&plan.masks).map_err(|e| (Step::Watch, 0, e))?;
-    let ends =
-        plan.confine.listen.then(listener_handover::ends).transpose().map_err(|e| (Step::HandOver, 0, e))?;
+    let slave = at(Step::Terminal, open_terminal(&plan.terminal, control))?;
+    at(Step::Terminal, lead_session(&plan.terminal, slave))?;
+    let watch = at(Step::Watch, watch_masks(&plan.masks))?;
+    let ends = at(Step::HandOver, plan.confine.listen.then(listener_handover::ends).transpose())?;
     // After the id maps were written, which a non-dumpable process may not do.
     // SAFETY: no memory is passed.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
@@ -49,9 +49,8 @@ fn start(plan: &mut LaunchPlan, control: RawFd, report: RawFd) -> Result<i32, Fa
         Ok(0) => command(plan, slave, report, ends),
         Ok(pid) => {
             // Init ends with this failure, and the command with it.
-            let take =
-                |ends| listener_handover::take(ends, pid as i32, control).map_err(|e| (Step::HandOver, 0, e));
-            let pairs = ends.map_or(Ok(-1), take)?;
+            let take = |ends| listener_handover::take(ends, pid as i32, control);
+            let pairs = at(Step::HandOver, ends.map_or(Ok(-1), take))?;
             // Only where the command may still have to be given it.
             let tty = match plan.terminal {
                 Terminal::Inherit { tty, .. } => tty,
@@ -75,14 +74,13 @@ fn command(plan: &mut LaunchPlan, slave: RawFd, report: RawFd, ends: Option<Sock
     unsafe { libc::_exit(i32::from(NOT_RUN)) }
 }
 
-/// Sets the death signal, then a process group of its own, which gets the pty, or the caller's terminal where it
-/// should.
+/// Sets the death signal, then a process group of its own, with the pty, or the caller's terminal where it should.
 fn prepare(plan: &mut LaunchPlan, slave: RawFd) -> Result<(), Failure> {
     // SAFETY: prctl, setsid, ioctl and setpgid take numbers only here.
     unsafe {
-        check_int(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))
-            .map_err(|e| (Step::DeathSignal, 0, e))?;
-        check_int(libc::setpgid(0, 0)).map_err(|e| (Step::Terminal, 0, e))?;
+        let tied = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        at(Step::DeathSignal, check_int(tied))?;
+        at(Step::Terminal, check_int(libc::setpgid(0, 0)))?;
         let tty = match plan.terminal {
             Terminal::Pty { foreground: true, .. } => slave,
             Terminal::Inherit { tty, foreground: true } => tty,
@@ -90,8 +88,7 @@ fn prepare(plan: &mut LaunchPlan, slave: RawFd) -> Result<(), Failure> {
         };
         if tty >= 0 {
             let group = libc::getpgrp();
-            check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group))
-                .map_err(|e| (Step::Terminal, 0, e))?;
+            at(Step::Terminal, check_int(libc::ioctl(tty, libc::TIOCSPGRP, &raw const group)))?;
         }
         if slave >= 0 {
             for fd in &mut plan.stdio {
@@ -111,13 +108,11 @@ fn block_signals() -> Result<(), Errno> {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
-        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
+        check_int(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut())).map(drop)
     }
-    Ok(())
 }
 
-/// Opens descriptors 0 to 2 in a host without standard streams: what is opened later would take their numbers. Closed
-/// again at exec.
+/// Opens descriptors 0 to 2 in a host without standard streams, so that nothing else takes their numbers until exec.
 fn fill_standard() -> Result<(), Errno> {
     loop {
         // SAFETY: the path is NUL-terminated; the descriptor closed is the one just made.
@@ -139,8 +134,7 @@ fn wait_for_go(control: RawFd) -> Result<(), Errno> {
     }
 }
 
-/// Makes a listener in this network and passes it out, without keeping a copy. The command is not started before the
-/// parent serves it.
+/// Makes a listener in this network, passes it out, and waits until the parent serves it. No copy is kept.
 fn serve(port: u16, control: RawFd) -> Result<(), Errno> {
     listener_handover::pass_on(control, SERVING, setup::listen_on_loopback(port)?)?;
     wait_for_go(control)
@@ -200,25 +194,15 @@ fn lead_session(terminal: &Terminal, slave: RawFd) -> Result<(), Errno> {
 fn close_all_but(control: RawFd, tty: RawFd, watch: RawFd, pairs: RawFd) {
     // SAFETY: only descriptor numbers are passed; a failing dup2 leaves nothing worse than a terminal not handed over.
     unsafe {
+        let keep =
+            |fd: RawFd, number: RawFd| if fd >= 0 { libc::dup2(fd, number) } else { libc::close(number) };
         let tty = if tty >= 0 { libc::dup(tty) } else { -1 };
         libc::dup2(control, CONTROL);
-        if tty >= 0 {
-            libc::dup2(tty, TTY);
-        } else {
-            libc::close(TTY);
-        }
-        if watch >= 0 {
-            libc::dup2(watch, WATCH);
-        } else {
-            libc::close(WATCH);
-        }
+        keep(tty, TTY);
+        keep(watch, WATCH);
         // A kept descriptor may have the number of another.
         let pairs = if pairs >= 0 { libc::fcntl(pairs, libc::F_DUPFD_CLOEXEC, PAIRS + 1) } else { -1 };
-        if pairs >= 0 {
-            libc::dup2(pairs, PAIRS);
-        } else {
-            libc::close(PAIRS);
-        }
+        keep(pairs, PAIRS);
         let _ = sys!(libc::SYS_close_range, PAIRS + 1, u32::MAX, 0);
     }
 }

@@ -36,7 +36,7 @@ impl ApplyWork<'_> {
             Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
                 return Err(NotDone::Skipped(Why::HoldsOthers));
             }
-            Err(errno) => return Err(RestoreError::io("remove it")(errno.into()).into()),
+            Err(errno) => return Err(RestoreError::io("remove it")(errno).into()),
         }
         self.marks.own(self.plan, index);
         if let Some(new) = then {
@@ -69,14 +69,9 @@ impl ApplyWork<'_> {
                 if !differs && !touched && !self.opened.is_opened_up(index) {
                     return Ok(());
                 }
-                let has = CurrentAttributes {
-                    uid: stat.st_uid,
-                    gid: stat.st_gid,
-                    mode: Some(mode),
-                    xattrs: old.as_ref().map_or(&[], |old| &old.meta.xattrs),
-                    inherits: old.is_none(),
-                    mtime: None,
-                };
+                let xattrs = old.as_ref().map_or(&[][..], |old| &old.meta.xattrs);
+                let has =
+                    CurrentAttributes { xattrs, inherits: old.is_none(), ..CurrentAttributes::of(&stat) };
                 meta::set(handle, has, &new.meta, problems);
             }
             Leave::AsFound(found) => {
@@ -98,15 +93,14 @@ impl ApplyWork<'_> {
     }
 }
 
-/// Create a directory that only this user can access until it is finished. One that another process created meanwhile
-/// is used.
+/// Create a directory that only this user can access until it is finished, or use one created meanwhile.
 pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, NotDone> {
     disk::step().map_err(RestoreError::io("create the directory"))?;
     let made = rustix::fs::mkdirat(parent, name, Mode::RWXU);
     match (made, open_dir(parent, name)) {
         (Ok(()) | Err(rustix::io::Errno::EXIST), Ok(fd)) => Ok(fd),
         (Err(rustix::io::Errno::EXIST), Err(_)) => Err(NotDone::Skipped(Why::Appeared)),
-        (Err(errno), _) => Err(RestoreError::io("create the directory")(errno.into()).into()),
+        (Err(errno), _) => Err(RestoreError::io("create the directory")(errno).into()),
         (Ok(()), Err(error)) => Err(RestoreError::io("open it")(error).into()),
     }
 }

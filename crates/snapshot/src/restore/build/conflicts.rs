@@ -60,8 +60,7 @@ impl Builder<'_> {
         !self.resuming && !bases.is_empty() && bases.iter().all(differs)
     }
 
-    /// Whether others changed anything in a `.git`: it is restored or kept as a whole. When a restore is completed, its
-    /// state at the beginning counts.
+    /// Whether others changed anything in a `.git`; for a restore being completed, before it began.
     pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
         let Some(BuildFrame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
         if name.as_bytes() != b".git" || bases.is_empty() {

@@ -1,13 +1,14 @@
 //! A writer's account: its reservation, what it used, and the lock that shows that it is alive.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::books::{Books, Reserved};
 use super::{
     Accounts, BESIDE, BOOKS, Class, FOLDER, LARGEST_STEP, LOCK, Owner, Quota, SMALLEST_STEP, STEP_SHARE,
     lock_name,
 };
+use crate::pool::locked;
 use crate::store::Store;
 use crate::store::error::StoreError;
 use crate::store::files::{Lock, unique};
@@ -110,7 +111,7 @@ impl Account {
             if pool.take(cost) {
                 return Ok(());
             }
-            let _one = self.extending.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = locked(&self.extending);
             let missing = (pool.used() + cost).saturating_sub(pool.granted.load(Ordering::SeqCst));
             if missing > 0 {
                 self.extend(store, missing, cost, class)?;

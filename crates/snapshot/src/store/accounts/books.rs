@@ -1,11 +1,10 @@
 //! The file of the accounts: a value with a checksum, replaced by a rename.
 
-use std::os::fd::AsFd as _;
-
 use serde::{Deserialize, Serialize};
 
 use super::super::error::StoreError;
-use super::super::files::{Folder, failed, pwrite_all, read_all, unique};
+use super::super::files::{Folder, failed, read_all};
+use super::super::format::put_file;
 use super::{Balance, Owner};
 use crate::hash::content_hash;
 
@@ -46,19 +45,8 @@ impl Books {
     }
 
     pub(super) fn write(&self, folder: &Folder, name: &str) -> Result<(), StoreError> {
-        let temp = format!("{name}.{}", unique());
-        let written = self.fill(folder, &temp).and_then(|()| folder.rename(&temp, folder, name));
-        if written.is_err() {
-            folder.unlink(&temp)?;
-        }
-        written
-    }
-
-    fn fill(&self, folder: &Folder, temp: &str) -> Result<(), StoreError> {
-        let path = folder.path_of(temp);
-        let bytes = self.encode().map_err(|error| failed("write", &path)(error.into()))?;
-        let file = folder.create(temp)?;
-        pwrite_all(file.as_fd(), &bytes, 0).map_err(failed("write", &path))
+        let bytes = self.encode().map_err(|error| failed("write", &folder.path_of(name))(error.into()))?;
+        put_file(folder, name, &bytes)
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
