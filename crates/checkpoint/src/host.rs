@@ -1,4 +1,4 @@
-//! Facts about the machine that the edge hands in.
+//! Facts about the machine that the caller hands in.
 
 use std::path::PathBuf;
 

@@ -74,13 +74,13 @@ impl Proxy {
         let events = move |event| note(&events, event);
         let common = Common::new(config, routes, Arc::new(System::default()), events);
         let entered = runtime.enter();
-        let door = ProxyListener::open(listener, common.clone())?;
+        let listener = ProxyListener::open(listener, common.clone())?;
         drop(entered);
         let (stop, stopped) = oneshot::channel::<()>();
         let handle = runtime.handle().clone();
         let thread = thread::Builder::new().name("nono-proxy".to_owned()).spawn(move || {
             // A dropped handle counts as a request to stop.
-            runtime.block_on(door.serve(async { drop(stopped.await) }));
+            runtime.block_on(listener.serve(async { drop(stopped.await) }));
             // Connections of other listeners end here too. A hanging name lookup is not waited for.
             runtime.shutdown_background();
         })?;
@@ -151,12 +151,12 @@ impl Handle {
             return Err(io::Error::other("the proxy runs in the process that this one was forked from"));
         }
         let entered = self.runtime.enter();
-        let door = ProxyListener::open(TcpListener::from(listener), self.common.clone())?;
+        let listener = ProxyListener::open(TcpListener::from(listener), self.common.clone())?;
         let (stop, stopped) = oneshot::channel::<()>();
         let (ends, over) = mpsc::channel();
         drop(self.runtime.spawn(async move {
             let _ends: mpsc::Sender<()> = ends;
-            door.serve(async { drop(stopped.await) }).await;
+            listener.serve(async { drop(stopped.await) }).await;
         }));
         drop(entered);
         Ok(Guard { stop: Some(stop), over: Some(over), home: self.home })

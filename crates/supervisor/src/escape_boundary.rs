@@ -211,9 +211,9 @@ mod tests {
     use super::*;
 
     fn after(bytes: &[u8]) -> EscapeBoundary {
-        let mut edge = EscapeBoundary::default();
-        edge.follow(bytes, |_| ());
-        edge
+        let mut boundary = EscapeBoundary::default();
+        boundary.follow(bytes, |_| ());
+        boundary
     }
 
     #[test]
@@ -252,10 +252,10 @@ mod tests {
     fn an_endless_sequence_does_not_wait_for_ever() {
         let mut bytes = b"\x1b]52;".to_vec();
         bytes.resize(LONGEST + 100, b'A');
-        let mut edge = after(&bytes);
-        assert!(edge.open() < LONGEST && edge.is_cut());
-        edge.follow(b"\x07", |_| ());
-        assert!(!edge.is_cut());
+        let mut boundary = after(&bytes);
+        assert!(boundary.open() < LONGEST && boundary.is_cut());
+        boundary.follow(b"\x07", |_| ());
+        assert!(!boundary.is_cut());
     }
 
     #[test]

@@ -184,8 +184,8 @@ fn side(random: &mut Random) -> u16 {
 
 /// Checks that a prompt at the end of some output leaves the terminal as it was: reporting the same events that the
 /// command had set.
-fn put_a_question(mirror: &mut ScreenModel, written: &[u8], (rows, columns): (u16, u16), full_screen: bool) {
-    let (opening, closing) = (mirror.opening(full_screen), mirror.closing(full_screen));
+fn put_a_question(model: &mut ScreenModel, written: &[u8], (rows, columns): (u16, u16), full_screen: bool) {
+    let (opening, closing) = (model.opening(full_screen), model.closing(full_screen));
     assert!(opening.len() < 1000);
     let mut terminal = ScreenModel::new(rows, columns);
     terminal.follow(written);
@@ -193,32 +193,31 @@ fn put_a_question(mirror: &mut ScreenModel, written: &[u8], (rows, columns): (u1
     assert!(!terminal.sends_reports(), "a question is put while the terminal reports");
     terminal.follow(b"[nono] Allow? \r\n");
     terminal.follow(&closing);
-    assert!(terminal.sends_as(mirror), "not what the command had set");
+    assert!(terminal.sends_as(model), "not what the command had set");
 }
 
 #[test]
 fn no_output_ends_the_mirror_of_a_screen() {
     rounds(|random| {
         let size = (side(random), side(random));
-        let mut mirror = ScreenModel::new(size.0, size.1);
+        let mut model = ScreenModel::new(size.0, size.1);
         let (mut written, mut resized) = (Vec::new(), false);
         for _ in 0..random.below(30) {
             let mut bytes = Vec::new();
             (0..random.below(60)).for_each(|_| piece(random, &mut bytes));
             let half = random.below(bytes.len() + 1);
-            mirror.follow(&bytes[..half]);
-            mirror.follow(&bytes[half..]);
+            model.follow(&bytes[..half]);
+            model.follow(&bytes[half..]);
             written.extend(bytes);
             if random.below(8) == 0 {
-                mirror.resize(side(random), side(random));
+                model.resize(side(random), side(random));
                 resized = true;
             }
             let full_screen = random.below(2) == 0;
-            if mirror.open() == 0 && !resized && !mirror.may_be_cut() {
-                put_a_question(&mut mirror, &written, size, full_screen);
+            if model.open() == 0 && !resized && !model.may_be_cut() {
+                put_a_question(&mut model, &written, size, full_screen);
             } else {
-                let _ =
-                    (mirror.opening(full_screen), mirror.closing(full_screen), mirror.ending(full_screen));
+                let _ = (model.opening(full_screen), model.closing(full_screen), model.ending(full_screen));
             }
         }
     });
@@ -227,16 +226,18 @@ fn no_output_ends_the_mirror_of_a_screen() {
 #[test]
 fn no_output_waits_for_ever_at_an_edge() {
     rounds(|random| {
-        let mut edge = EscapeBoundary::default();
+        let mut boundary = EscapeBoundary::default();
         for _ in 0..random.below(200) {
             let mut bytes = Vec::new();
             piece(random, &mut bytes);
-            let (mut told, before) = (0, edge.open());
-            edge.follow(&bytes, |_| told += 1);
-            assert!(edge.open() <= before + bytes.len() && edge.open() <= 4096 && told <= bytes.len());
+            let (mut told, before) = (0, boundary.open());
+            boundary.follow(&bytes, |_| told += 1);
+            assert!(
+                boundary.open() <= before + bytes.len() && boundary.open() <= 4096 && told <= bytes.len()
+            );
         }
         // Ends any unfinished sequence.
-        edge.follow(b"\x18\x1b\\", |_| ());
-        assert_eq!(edge.open(), 0);
+        boundary.follow(b"\x18\x1b\\", |_| ());
+        assert_eq!(boundary.open(), 0);
     });
 }

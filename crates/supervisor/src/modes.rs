@@ -144,8 +144,8 @@ mod tests {
     use crate::escape_boundary::EscapeBoundary;
 
     fn after(bytes: &[u8]) -> Modes {
-        let (mut edge, mut modes) = (EscapeBoundary::default(), Modes::default());
-        edge.follow(bytes, |sequence| modes.apply(sequence));
+        let (mut boundary, mut modes) = (EscapeBoundary::default(), Modes::default());
+        boundary.follow(bytes, |sequence| modes.apply(sequence));
         modes
     }
 

@@ -86,7 +86,7 @@ pub fn run(
     channels: Option<Channels>,
 ) -> Result<RunOutcome, RunError> {
     let caller = Caller::of(options).map_err(supervising("look at the terminal"))?;
-    let lending = options.asking.as_ref().map(TerminalLender::new);
+    let lender = options.asking.as_ref().map(TerminalLender::new);
     let pipes = match &options.streams {
         Some(streams) => Ok(Pipes::given(streams)),
         None => Pipes::new(&caller, options.listen, options.output_aside),
@@ -118,10 +118,10 @@ pub fn run(
         prepared.confine_self()?;
     }
     let mediate = mediated.then_some((mediate, workers));
-    let Services { mediating, reception, terminal } =
+    let Services { mediating, served, terminal } =
         Services::new(&launched, mediate, proxy, options.asking.clone(), channels)?;
     // Dropped before the mediator, which waits for threads that wait for the terminal.
-    let lending = lending;
+    let lender = lender;
     let limits = &prepared.blueprint().limits;
     caller.enter().map_err(supervising("set up the terminal"))?;
     let outputs = pipes.into_pumps();
@@ -129,7 +129,7 @@ pub fn run(
         signals,
         caller: &caller,
         launched,
-        stop: reception.as_ref().map(ChannelThreads::stop_wanted),
+        stop: served.as_ref().map(ChannelThreads::stop_wanted),
         cancel: options.cancel.as_ref().map(AsFd::as_fd),
         shares_stops: options.streams.is_none(),
         is_stopped: false,
@@ -137,9 +137,9 @@ pub fn run(
         master: None,
         outputs,
         input: None,
-        lending,
+        lender,
         watch,
-        tap: StderrScan::default(),
+        scan: StderrScan::default(),
         mediator: mediating.as_ref(),
     };
     if let Some(terminal) = terminal {
@@ -148,7 +148,7 @@ pub fn run(
     let result = state.turn();
     caller.end(signals);
     // The sockets end before the threads that answer their requests.
-    drop(reception);
+    drop(served);
     let (mediation, recorded) = mediating.map(Mediating::finish).unzip();
     let mut outcome = result.map_err(supervising("watch the command"))?;
     outcome.mediation = mediation.unwrap_or_default();
@@ -179,9 +179,9 @@ struct Loop<'a> {
     master: Option<OwnedFd>,
     outputs: Vec<Pump>,
     input: Option<Pump>,
-    lending: Option<TerminalLender>,
+    lender: Option<TerminalLender>,
     watch: LimitWatch,
-    tap: StderrScan,
+    scan: StderrScan,
     mediator: Option<&'a Mediating>,
 }
 
@@ -211,7 +211,7 @@ impl Loop<'_> {
                 match self.launched.control.receive()? {
                     None => {
                         init_gone = true;
-                        self.lending.iter_mut().for_each(TerminalLender::over);
+                        self.lender.iter_mut().for_each(TerminalLender::over);
                     }
                     Some(Notice::Terminal(fd)) => self.connect(fd)?,
                     Some(Notice::Stopped(signal)) if self.shares_stops => {
@@ -263,12 +263,12 @@ impl Loop<'_> {
         wait::reap(self.launched.pidfd.as_fd())?;
         // Without a final notice init was killed from outside, and everything with it.
         let ended = ended.unwrap_or(Ended::Signal(libc::SIGKILL));
-        let unfinished_line = self.tap.in_line();
+        let unfinished_line = self.scan.in_line();
         Ok(RunOutcome {
             ended,
             limit: limit.or_else(|| self.watch.struck()),
             memory_method: None,
-            complaints: self.tap.finish(),
+            complaints: self.scan.finish(),
             unfinished_line,
             mediation: MediationReport::default(),
             recorded: None,
@@ -302,7 +302,7 @@ impl Loop<'_> {
         let control = (!init_gone).then(|| (self.launched.control.as_fd(), false));
         let stop = self.stop.map(|stop| (stop, false));
         let mediator = self.mediator.filter(|_| !init_gone).map(|mediator| (mediator.ended(), false));
-        let bell = self.lending.as_ref().map(|lending| (lending.bell(), false));
+        let bell = self.lender.as_ref().map(|lender| (lender.bell(), false));
         let signals = self.signals.fd().map(|signals| (signals, false));
         let cancel = self.cancel.map(|cancel| (cancel, false));
         let mut fds = vec![signals, control, stop, mediator, bell, cancel];
@@ -319,7 +319,7 @@ impl Loop<'_> {
     /// Outputs to poll. While the terminal is leased, the command's output waits in its pty.
     fn polled_outputs(&self) -> impl Iterator<Item = Option<(BorrowedFd<'_>, bool)>> {
         let screen = self.screen();
-        let paused = self.lending.as_ref().is_some_and(TerminalLender::pauses);
+        let paused = self.lender.as_ref().is_some_and(TerminalLender::pauses);
         self.outputs.iter().enumerate().flat_map(move |(index, pump)| {
             [pump.source().filter(|_| !(paused && Some(index) == screen)), pump.sink()]
         })
@@ -331,11 +331,11 @@ impl Loop<'_> {
     }
 
     fn listens(&self) -> bool {
-        self.caller.listens() && !self.lending.as_ref().is_some_and(TerminalLender::pauses)
+        self.caller.listens() && !self.lender.as_ref().is_some_and(TerminalLender::pauses)
     }
 
     fn is_lent(&self) -> bool {
-        self.lending.as_ref().is_some_and(TerminalLender::is_lent)
+        self.lender.as_ref().is_some_and(TerminalLender::is_lent)
     }
 
     fn pump(&mut self, ready: &[bool]) {
@@ -347,11 +347,11 @@ impl Loop<'_> {
                 pump.fill(|bytes| {
                     // Only the command's output is scanned, not what the user types.
                     if index < outputs {
-                        self.tap.listen(bytes);
+                        self.scan.listen(bytes);
                     }
-                    match &mut self.lending {
-                        Some(lending) if Some(index) == screen => held = lending.follow(bytes),
-                        Some(lending) if index >= outputs => lending.typed(),
+                    match &mut self.lender {
+                        Some(lender) if Some(index) == screen => held = lender.follow(bytes),
+                        Some(lender) if index >= outputs => lender.typed(),
                         _ => {}
                     }
                 });
@@ -393,19 +393,19 @@ impl Loop<'_> {
     /// Leases the terminal to a waiting prompt, or goes on after one.
     fn attend(&mut self, rung: bool, over: bool) {
         let screen = self.screen();
-        let Some(lending) = &mut self.lending else { return };
+        let Some(lender) = &mut self.lender else { return };
         if rung {
-            lending.listen();
+            lender.listen();
         }
         if over {
-            lending.over();
+            lender.over();
         }
-        let again = lending.go_on(screen.map(|at| &mut self.outputs[at]));
-        if let Some(at) = screen.filter(|_| lending.catches_up()) {
+        let again = lender.go_on(screen.map(|at| &mut self.outputs[at]));
+        if let Some(at) = screen.filter(|_| lender.catches_up()) {
             self.catch_up(at);
         }
-        let Some(lending) = &mut self.lending else { return };
-        lending.hand_over(screen.map(|at| &self.outputs[at]), self.master.as_ref().map(AsFd::as_fd));
+        let Some(lender) = &mut self.lender else { return };
+        lender.hand_over(screen.map(|at| &self.outputs[at]), self.master.as_ref().map(AsFd::as_fd));
         if let Some(again) = again {
             if again.resize {
                 self.resize();
@@ -421,10 +421,10 @@ impl Loop<'_> {
             if !wait::poll(&[Some(source)], Some(Duration::ZERO)).is_ok_and(|ready| ready == [true]) {
                 return;
             }
-            let (tap, lending, mut held) = (&mut self.tap, &mut self.lending, 0);
+            let (scan, lender, mut held) = (&mut self.scan, &mut self.lender, 0);
             self.outputs[at].fill(|bytes| {
-                tap.listen(bytes);
-                held = lending.as_mut().map_or(0, |lending| lending.follow(bytes));
+                scan.listen(bytes);
+                held = lender.as_mut().map_or(0, |lender| lender.follow(bytes));
             });
             self.outputs[at].hold(held);
         }
@@ -433,9 +433,9 @@ impl Loop<'_> {
     /// Handles a stop of the command. Returns whether it goes on, or has gone on since.
     fn stopped(&mut self, signal: i32) -> io::Result<bool> {
         self.drain()?;
-        self.lending.iter().for_each(TerminalLender::set_aside);
+        self.lender.iter().for_each(TerminalLender::set_aside);
         let goes_on = self.caller.stopped(signal, &self.launched.control)?;
-        self.lending.iter().for_each(TerminalLender::take_up);
+        self.lender.iter().for_each(TerminalLender::take_up);
         self.resize();
         Ok(goes_on)
     }
@@ -443,14 +443,14 @@ impl Loop<'_> {
     /// Continued, or brought to the foreground: the terminal may have another size and other settings by now.
     fn resume(&mut self) -> io::Result<()> {
         self.caller.enter()?;
-        self.lending.iter().for_each(TerminalLender::take_up);
+        self.lender.iter().for_each(TerminalLender::take_up);
         self.resize();
         Ok(())
     }
 
     fn resize(&mut self) {
         if let Some(master) = &self.master
-            && self.lending.as_mut().is_none_or(TerminalLender::resize)
+            && self.lender.as_mut().is_none_or(TerminalLender::resize)
         {
             // A terminal that is gone has no size; its end is noticed elsewhere.
             let _ = self.caller.resize(master.as_fd());

@@ -34,7 +34,7 @@ const SCREENS: usize = 16;
 
 pub(crate) struct ScreenModel {
     parser: Parser<ScreenExtras>,
-    edge: EscapeBoundary,
+    boundary: EscapeBoundary,
     modes: Modes,
     /// Whether the content is unknown, or was.
     lost: bool,
@@ -42,7 +42,7 @@ pub(crate) struct ScreenModel {
 
 impl std::fmt::Debug for ScreenModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScreenModel").field("edge", &self.edge).finish_non_exhaustive()
+        f.debug_struct("ScreenModel").field("boundary", &self.boundary).finish_non_exhaustive()
     }
 }
 
@@ -94,7 +94,7 @@ impl Callbacks for ScreenExtras {
 impl ScreenModel {
     pub(crate) fn new(rows: u16, columns: u16) -> ScreenModel {
         let parser = parser(size(rows, columns));
-        ScreenModel { parser, edge: EscapeBoundary::default(), modes: Modes::default(), lost: false }
+        ScreenModel { parser, boundary: EscapeBoundary::default(), modes: Modes::default(), lost: false }
     }
 
     pub(crate) fn follow(&mut self, bytes: &[u8]) {
@@ -104,7 +104,7 @@ impl ScreenModel {
         let line_ends = seen.iter().filter(|byte| matches!(byte, 0x0a..=0x0c)).count();
         // A new line is cleared, which is less work than drawing it.
         let mut work = seen.len() + line_ends * columns / 8;
-        self.edge.follow(bytes, |sequence| {
+        self.boundary.follow(bytes, |sequence| {
             self.modes.apply(sequence);
             work = work.saturating_add(cost(sequence, rows, columns));
         });
@@ -125,7 +125,8 @@ impl ScreenModel {
     fn last_screen<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let screen = self.parser.screen();
         let plain = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
-        let ordinary = self.edge.open() == 0 && self.edge.region().is_none() && !self.edge.is_cut();
+        let ordinary =
+            self.boundary.open() == 0 && self.boundary.region().is_none() && !self.boundary.is_cut();
         if !ordinary || self.on_alternate_screen() || !bytes.iter().all(plain) {
             return None;
         }
@@ -147,7 +148,7 @@ impl ScreenModel {
 
     /// Number of the last bytes that must wait for the bytes after them.
     pub(crate) fn open(&self) -> usize {
-        self.edge.open()
+        self.boundary.open()
     }
 
     pub(crate) fn on_alternate_screen(&self) -> bool {
@@ -162,7 +163,7 @@ impl ScreenModel {
     /// Bytes to write before a prompt.
     pub(crate) fn opening(&self, full_screen: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
-        if self.edge.may_be_cut() {
+        if self.boundary.may_be_cut() {
             bytes.extend(END_SEQUENCE);
         }
         if full_screen && !self.on_alternate_screen() {
@@ -173,7 +174,7 @@ impl ScreenModel {
         if self.parser.callbacks().recoloured {
             bytes.extend(COLOURS);
         }
-        let confined = self.edge.region().is_some() || self.edge.is_framed();
+        let confined = self.boundary.region().is_some() || self.boundary.is_framed();
         if confined {
             bytes.extend(WHOLE);
         }
@@ -215,7 +216,8 @@ impl ScreenModel {
     fn drawn_again(&self, full_screen: bool) -> Vec<u8> {
         let screen = self.parser.screen();
         let mut bytes = Vec::new();
-        let region = self.edge.region().map(|region| [b"\x1b[", region, b"r"].concat()).unwrap_or_default();
+        let region =
+            self.boundary.region().map(|region| [b"\x1b[", region, b"r"].concat()).unwrap_or_default();
         if full_screen && self.on_alternate_screen() {
             bytes.extend(CLEAR);
             bytes.extend(screen.contents_formatted().as_bytes());
@@ -315,7 +317,7 @@ impl ScreenModel {
     }
 
     pub(crate) fn may_be_cut(&self) -> bool {
-        self.edge.may_be_cut()
+        self.boundary.may_be_cut()
     }
 }
 
@@ -328,30 +330,30 @@ mod tests {
         let lines = (0..500).fold(String::new(), |all, n| format!("{all}line {n}\tx \u{65e5}\u{672c}\r\n"));
         for before in ["", "\x1b[5;7Hhere", "\x1b[31mred", "a\r\nb"] {
             for flood in [lines.as_str(), &lines[..lines.len() - 9], "short\r\n"] {
-                let (mut mirror, mut whole) = (ScreenModel::new(24, 80), ScreenModel::new(24, 80));
-                mirror.follow(before.as_bytes());
-                mirror.follow(flood.as_bytes());
+                let (mut model, mut whole) = (ScreenModel::new(24, 80), ScreenModel::new(24, 80));
+                model.follow(before.as_bytes());
+                model.follow(flood.as_bytes());
                 whole.parser.process(before.as_bytes());
                 whole.parser.process(flood.as_bytes());
-                let drawn = |mirror: &ScreenModel| mirror.parser.screen().state_formatted();
-                assert_eq!(drawn(&mirror), drawn(&whole), "{before:?}");
+                let drawn = |model: &ScreenModel| model.parser.screen().state_formatted();
+                assert_eq!(drawn(&model), drawn(&whole), "{before:?}");
             }
         }
     }
 
     #[test]
     fn a_screen_can_be_drawn_again() {
-        let mut mirror = ScreenModel::new(24, 80);
-        mirror.follow(b"\x1b[?1049h\x1b[2;10r\x1b[3;4Hhello \x1b[1;35mthere\x1b[?25l\x1b[?2004h");
-        assert!(mirror.on_alternate_screen() && !mirror.is_inexact());
+        let mut model = ScreenModel::new(24, 80);
+        model.follow(b"\x1b[?1049h\x1b[2;10r\x1b[3;4Hhello \x1b[1;35mthere\x1b[?25l\x1b[?2004h");
+        assert!(model.on_alternate_screen() && !model.is_inexact());
         let mut terminal = ScreenModel::new(24, 80);
         terminal.follow(b"\x1b[?1049h");
-        terminal.follow(&mirror.opening(true));
+        terminal.follow(&model.opening(true));
         terminal.follow(b"a question\r\n");
-        terminal.follow(&mirror.closing(true));
-        assert_eq!(terminal.parser.screen().state_formatted(), mirror.parser.screen().state_formatted());
-        assert_eq!(terminal.edge.region(), Some(&b"2;10"[..]));
-        assert_eq!(terminal.modes, mirror.modes);
+        terminal.follow(&model.closing(true));
+        assert_eq!(terminal.parser.screen().state_formatted(), model.parser.screen().state_formatted());
+        assert_eq!(terminal.boundary.region(), Some(&b"2;10"[..]));
+        assert_eq!(terminal.modes, model.modes);
     }
 
     /// Sequence that makes the parser panic, on a screen of 24 by 80.
@@ -360,15 +362,15 @@ mod tests {
     #[test]
     fn a_fault_of_the_parser_leaves_a_screen_that_is_not_known() {
         assert!(contained(|| parser(size(24, 80)).process(FATAL)).is_none(), "proves nothing");
-        let mut mirror = ScreenModel::new(24, 80);
-        mirror.follow(b"\x1b[?1049h\x1b[?1003h");
-        mirror.follow(FATAL);
-        assert!(mirror.is_inexact() && mirror.on_alternate_screen());
-        mirror.follow(b"\x1b[2J\x1b[Hdrawn since");
-        assert!(String::from_utf8(mirror.closing(true)).unwrap().contains("drawn since"));
-        assert!(mirror.closing(true).ends_with(b"\x1b[?1003h"));
+        let mut model = ScreenModel::new(24, 80);
+        model.follow(b"\x1b[?1049h\x1b[?1003h");
+        model.follow(FATAL);
+        assert!(model.is_inexact() && model.on_alternate_screen());
+        model.follow(b"\x1b[2J\x1b[Hdrawn since");
+        assert!(String::from_utf8(model.closing(true)).unwrap().contains("drawn since"));
+        assert!(model.closing(true).ends_with(b"\x1b[?1003h"));
         // The cursor's position is unknown, so a prompt begins on a line of its own.
-        assert!(mirror.opening(false).ends_with(b"\r\n"));
+        assert!(model.opening(false).ends_with(b"\r\n"));
     }
 
     #[test]
@@ -382,17 +384,17 @@ mod tests {
             b"\x1b[65535S",
             b"\x1b[?1049h\x1b[?1049l",
         ] {
-            let mut mirror = ScreenModel::new(60, 200);
-            mirror.follow(b"x");
-            mirror.follow(little);
-            assert!(!mirror.lost, "{little:?} is little work");
-            mirror.follow(&little.repeat(16 * 1024 / little.len()));
-            assert!(mirror.lost, "{little:?} is too much");
+            let mut model = ScreenModel::new(60, 200);
+            model.follow(b"x");
+            model.follow(little);
+            assert!(!model.lost, "{little:?} is little work");
+            model.follow(&little.repeat(16 * 1024 / little.len()));
+            assert!(model.lost, "{little:?} is too much");
         }
         let long = [b"x\x1b[", "0".repeat(500).as_bytes(), b"65535b"].concat();
-        let mut mirror = ScreenModel::new(60, 200);
-        mirror.follow(&long.repeat(20));
-        assert!(mirror.lost);
+        let mut model = ScreenModel::new(60, 200);
+        model.follow(&long.repeat(20));
+        assert!(model.lost);
     }
 
     #[test]
@@ -400,19 +402,19 @@ mod tests {
         let line = "\x1b[1;34mname\x1b[m  \x1b[32mother\x1b[m\x1b[K\r\n".repeat(600);
         let frame = "\x1b[?25l\x1b[H\x1b[2J\x1b[5;5Htext\x1b[?25h".repeat(4);
         for text in [&line[..16 * 1024], &frame, &"y\r\n".repeat(5000)] {
-            let mut mirror = ScreenModel::new(60, 200);
-            mirror.follow(b"\x1b[?1049h");
-            mirror.follow(text.as_bytes());
-            assert!(!mirror.lost, "{:?}", &text[..40]);
+            let mut model = ScreenModel::new(60, 200);
+            model.follow(b"\x1b[?1049h");
+            model.follow(text.as_bytes());
+            assert!(!model.lost, "{:?}", &text[..40]);
         }
     }
 
     #[test]
     fn what_cannot_be_drawn_again_is_noticed() {
         for bytes in [&b"\x1b(0lqk"[..], b"\x1b[9mstruck", b"\x1b]8;;http://x\x07link", b"\x1b[4h"] {
-            let mut mirror = ScreenModel::new(24, 80);
-            mirror.follow(bytes);
-            assert!(mirror.is_inexact(), "{bytes:?}");
+            let mut model = ScreenModel::new(24, 80);
+            model.follow(bytes);
+            assert!(model.is_inexact(), "{bytes:?}");
         }
     }
 }

@@ -56,7 +56,7 @@ fn serve_proxy(
 /// Services that run in threads of their own: the mediator and the session's sockets.
 pub(crate) struct Services {
     pub(crate) mediating: Option<Mediating>,
-    pub(crate) reception: Option<ChannelThreads>,
+    pub(crate) served: Option<ChannelThreads>,
     pub(crate) terminal: Option<OwnedFd>,
 }
 
@@ -66,7 +66,7 @@ impl Services {
         launched: &Launched,
         mediate: Option<(Mediate, Option<Workers>)>,
         proxy: Option<ProxyPlace>,
-        stage: Option<TerminalLeases>,
+        leases: Option<TerminalLeases>,
         channels: Option<Channels>,
     ) -> Result<Services, RunError> {
         let init = launched.pid.unsigned_abs();
@@ -75,19 +75,19 @@ impl Services {
                 .map_err(supervising("serve the session's sockets"))
         };
         let Some((mediate, workers)) = mediate else {
-            let reception = channels.map(|channels| attend(channels, Arc::new(NoRequests))).transpose()?;
-            return Ok(Services { mediating: None, reception, terminal: None });
+            let served = channels.map(|channels| attend(channels, Arc::new(NoRequests))).transpose()?;
+            return Ok(Services { mediating: None, served, terminal: None });
         };
         let HandedOver { listener, root, socket_list, pairs, terminal } =
             launched.hand_over().map_err(supervising("take over the trapped calls"))?;
         let handed = InitHandover { listener, root, socket_list, pairs, init: launched.pid };
         let failed = || supervising("answer trapped calls");
         let workers = workers.map_or_else(|| Workers::start(&mediate.workers()), Ok).map_err(failed())?;
-        let mediator = Mediator::new(mediate, handed, stage).map_err(failed())?;
+        let mediator = Mediator::new(mediate, handed, leases).map_err(failed())?;
         mediator.open_proxy(proxy.and_then(ProxyPlace::address));
-        let reception = channels.map(|channels| attend(channels, mediator.request_service())).transpose()?;
-        let door = reception.as_ref().map(|reception| Arc::new(reception.door()) as Arc<dyn RequestSocket>);
-        let mediating = mediator.start(door, workers).map_err(failed())?;
-        Ok(Services { mediating: Some(mediating), reception, terminal })
+        let served = channels.map(|channels| attend(channels, mediator.request_service())).transpose()?;
+        let connector = served.as_ref().map(|served| Arc::new(served.connector()) as Arc<dyn RequestSocket>);
+        let mediating = mediator.start(connector, workers).map_err(failed())?;
+        Ok(Services { mediating: Some(mediating), served, terminal })
     }
 }

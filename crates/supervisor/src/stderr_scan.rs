@@ -117,9 +117,9 @@ impl StderrScan {
 
 /// Complaints in a text that the caller kept.
 pub fn complaints(text: &str) -> Vec<Complaint> {
-    let mut tap = StderrScan::default();
-    tap.listen(text.as_bytes());
-    tap.finish()
+    let mut scan = StderrScan::default();
+    scan.listen(text.as_bytes());
+    scan.finish()
 }
 
 #[cfg(test)]
@@ -127,11 +127,11 @@ mod tests {
     use super::*;
 
     fn heard(chunks: &[&str]) -> Vec<String> {
-        let mut tap = StderrScan::default();
+        let mut scan = StderrScan::default();
         for chunk in chunks {
-            tap.listen(chunk.as_bytes());
+            scan.listen(chunk.as_bytes());
         }
-        tap.finish().into_iter().map(|complaint| complaint.line).collect()
+        scan.finish().into_iter().map(|complaint| complaint.line).collect()
     }
 
     #[test]

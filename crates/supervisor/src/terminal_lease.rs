@@ -18,7 +18,7 @@ use nono_sys::{terminal, wait};
 /// Time a prompt has to end once the run is over.
 const TAKING_BACK: Duration = Duration::from_secs(2);
 
-/// Source of leases. Cheap to clone; works from any thread. One stage belongs to one run.
+/// Source of leases. Cheap to clone; works from any thread. A `TerminalLeases` belongs to one run.
 #[derive(Clone, Debug)]
 pub struct TerminalLeases {
     shared: Arc<TerminalShared>,
@@ -114,7 +114,7 @@ impl TerminalLeases {
             last_key: prop.last_key,
             last_withdrawn: *self.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner),
             ended,
-            stage: self.clone(),
+            leases: self.clone(),
         };
         // On a terminal that cannot be written to no prompt can be seen or answered.
         (&lease.tty).write_all(&prop.opening).ok().map(|()| lease)
@@ -134,7 +134,7 @@ impl TerminalLeases {
         let _ = (&self.shared.bell).write(&[0]);
     }
 
-    /// Opens the stage: the loop is running.
+    /// Offers leases: the loop is running.
     pub(crate) fn open(&self) -> Opened {
         *self.phase() = Phase::Free;
         Opened(self.clone())
@@ -207,7 +207,7 @@ impl TerminalLeases {
     }
 }
 
-/// Keeps the stage open while it lives.
+/// Keeps leases on offer while it lives.
 #[derive(Debug)]
 pub(crate) struct Opened(TerminalLeases);
 
@@ -231,7 +231,7 @@ pub struct Lease {
     /// yet that this is another.
     pub last_withdrawn: Option<Instant>,
     ended: PipeReader,
-    stage: TerminalLeases,
+    leases: TerminalLeases,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,30 +282,30 @@ impl Lease {
 
     /// Counts up when the prompt has to be drawn again: another window size, or this job was stopped and goes on.
     pub fn disturbances(&self) -> u64 {
-        self.stage.shared.disturbances.load(Ordering::Relaxed)
+        self.leases.shared.disturbances.load(Ordering::Relaxed)
     }
 
     /// Notes that the prompt was withdrawn now, for the next one.
     pub fn withdrawn(&self) {
-        let mut withdrawn = self.stage.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut withdrawn = self.leases.shared.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
         *withdrawn = Some(Instant::now());
     }
 
     /// Lease of a terminal that no run uses, for trying a backend by itself.
     pub fn of(tty: File, full_screen: bool, last_key: Option<Instant>) -> io::Result<(Lease, PipeWriter)> {
         let (ended, end) = io::pipe()?;
-        let stage = TerminalLeases::new()?;
-        Ok((Lease { tty, full_screen, last_key, last_withdrawn: None, ended, stage }, end))
+        let leases = TerminalLeases::new()?;
+        Ok((Lease { tty, full_screen, last_key, last_withdrawn: None, ended, leases }, end))
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut phase = self.stage.phase();
+        let mut phase = self.leases.phase();
         if matches!(*phase, Phase::Out(_)) {
             *phase = Phase::Back;
-            self.stage.shared.changed.notify_all();
-            self.stage.ring();
+            self.leases.shared.changed.notify_all();
+            self.leases.ring();
         }
     }
 }

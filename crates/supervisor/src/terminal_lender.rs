@@ -19,7 +19,7 @@ pub(crate) struct TerminalLender {
     opened: Option<Opened>,
     /// Terminal of the user; without one every request for a lease is refused.
     tty: Option<OwnedFd>,
-    mirror: ScreenModel,
+    model: ScreenModel,
     wanted: bool,
     /// Whether the command's output before its request is still to be read.
     is_behind: bool,
@@ -45,7 +45,7 @@ impl TerminalLender {
             opened: Some(stage.open()),
             stage: stage.clone(),
             tty,
-            mirror: ScreenModel::new(rows, columns),
+            model: ScreenModel::new(rows, columns),
             wanted: false,
             is_behind: false,
             lent: None,
@@ -68,8 +68,8 @@ impl TerminalLender {
 
     /// Follows what the command wrote to its terminal; returns how much of it must wait for the bytes after it.
     pub(crate) fn follow(&mut self, bytes: &[u8]) -> usize {
-        self.mirror.follow(bytes);
-        self.mirror.open()
+        self.model.follow(bytes);
+        self.model.open()
     }
 
     pub(crate) fn typed(&mut self) {
@@ -90,7 +90,7 @@ impl TerminalLender {
     fn follow_size(&mut self) {
         // A terminal that is gone has no size; its end is noticed elsewhere.
         if let Some(size) = self.tty.as_ref().and_then(|tty| tty::size(tty.as_fd()).ok()) {
-            self.mirror.resize(size.ws_row, size.ws_col);
+            self.model.resize(size.ws_row, size.ws_col);
         }
     }
 
@@ -150,9 +150,9 @@ impl TerminalLender {
         let tty = self.tty.as_ref().map(AsFd::as_fd).filter(|tty| tty::in_foreground(*tty))?;
         let by_line =
             master.and_then(|master| TerminalSettings::of(master).ok()).is_none_or(|now| now.by_line());
-        let full_screen = drawn_on && (self.mirror.on_alternate_screen() || !by_line);
+        let full_screen = drawn_on && (self.model.on_alternate_screen() || !by_line);
         let opening = if drawn_on {
-            self.mirror.opening(full_screen)
+            self.model.opening(full_screen)
         } else {
             [modes::others_reset().as_slice(), b"\r\x1b[K"].concat()
         };
@@ -181,8 +181,8 @@ impl TerminalLender {
         let mut again = AfterLease::default();
         if let Some(lent) = lent {
             if let Some(screen) = screen {
-                screen.insert(&self.mirror.closing(lent.full_screen));
-                again.nudge = lent.full_screen && self.mirror.is_inexact();
+                screen.insert(&self.model.closing(lent.full_screen));
+                again.nudge = lent.full_screen && self.model.is_inexact();
             } else {
                 self.write(Modes::level_back());
             }
@@ -253,7 +253,7 @@ impl Drop for TerminalLender {
         let lent = self.lent.take();
         self.put_back(lent.as_ref());
         if let Some(lent) = lent {
-            self.write(&self.mirror.ending(lent.full_screen));
+            self.write(&self.model.ending(lent.full_screen));
         }
     }
 }

@@ -216,7 +216,7 @@ mod tests {
     fn a_listener_is_listed_with_its_file() {
         let dir = std::env::temp_dir().join(format!("nono-diag-{}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
-        let path = dir.join("door");
+        let path = dir.join("listener");
         let _door = UnixListener::bind(&path).unwrap();
         let pinned = crate::fs::open_path(&path.canonicalize().unwrap()).unwrap();
         let identity = crate::other_process::identity(pinned.as_fd()).unwrap();

@@ -1,4 +1,4 @@
-//! Input of a run: the machine as the edge knows it, and what to run.
+//! Input of a run: the machine as the caller knows it, and what to run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

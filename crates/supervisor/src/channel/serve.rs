@@ -45,19 +45,19 @@ fn refused(problem: RequestProblem, message: &impl ToString) -> Refusal {
 
 /// Serves the client at the other end of `connection`. `known`: the connection was made for this program, which was
 /// checked.
-pub(super) fn serve(hall: &ChannelServer, desk: &Channel, connection: &OwnedFd, known: Option<Asker>) {
-    match answer(hall, desk, connection.as_fd(), known) {
+pub(super) fn serve(server: &ChannelServer, channel: &Channel, connection: &OwnedFd, known: Option<Asker>) {
+    match answer(server, channel, connection.as_fd(), known) {
         Ok(ChannelAnswer { response, descriptor, stop }) => {
-            desk.gate.served();
+            channel.gate.served();
             // A client that does not read its answer loses it; the decision stands.
             let _ =
                 encode(&response).and_then(|packet| send(connection.as_fd(), &packet, descriptor.as_ref()));
             if stop {
-                hall.ring_stop();
+                server.ring_stop();
             }
         }
         Err(Refusal { id, problem, message }) => {
-            desk.gate.count(problem);
+            channel.gate.count(problem);
             refuse(connection.as_fd(), id, problem, message);
         }
     }
@@ -70,26 +70,26 @@ pub(super) fn refuse(connection: BorrowedFd<'_>, id: Option<String>, error: Requ
 }
 
 fn answer(
-    hall: &ChannelServer,
-    desk: &Channel,
+    server: &ChannelServer,
+    channel: &Channel,
     connection: BorrowedFd<'_>,
     known: Option<Asker>,
 ) -> Result<ChannelAnswer, Refusal> {
     let asker = match known {
         Some(asker) => asker,
-        None => peer::check(connection, desk.side, hall.init)
+        None => peer::check(connection, channel.side, server.init)
             .map_err(|stranger| refused(RequestProblem::Stranger, &stranger))?,
     };
-    let message = read(hall, desk, connection)?;
-    match desk.side {
-        PeerSide::Inside => Ok(request(hall, &asker, connection, admitted(desk, message)?)),
-        PeerSide::Outside => Ok(control(hall, admitted(desk, message)?)),
+    let message = read(server, channel, connection)?;
+    match channel.side {
+        PeerSide::Inside => Ok(request(server, &asker, connection, admitted(channel, message)?)),
+        PeerSide::Outside => Ok(control(server, admitted(channel, message)?)),
     }
 }
 
 /// Reads the one message of a connection, if it arrives in time.
-fn read(hall: &ChannelServer, desk: &Channel, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
-    let until = Instant::now() + desk.gate.bounds.patience;
+fn read(server: &ChannelServer, channel: &Channel, connection: BorrowedFd<'_>) -> Result<Message, Refusal> {
+    let until = Instant::now() + channel.gate.bounds.patience;
     loop {
         match receive(connection, AllowedDescriptors::Nothing) {
             Ok(Some((message, _))) => return Ok(message),
@@ -97,7 +97,7 @@ fn read(hall: &ChannelServer, desk: &Channel, connection: BorrowedFd<'_>) -> Res
             Err(error) => return Err(refused(RequestProblem::Malformed, &error)),
         }
         let left = until.saturating_duration_since(Instant::now());
-        let fds = [Some((connection, false)), Some((hall.closing(), false))];
+        let fds = [Some((connection, false)), Some((server.closing(), false))];
         let ready = wait::poll(&fds, Some(left))
             .map_err(|error| refused(RequestProblem::Malformed, &FrameError::Io(error)))?;
         if ready[1] {
@@ -110,7 +110,7 @@ fn read(hall: &ChannelServer, desk: &Channel, connection: BorrowedFd<'_>) -> Res
 }
 
 /// Parses a request and checks that its id is new.
-fn admitted<R: CheckedRequest>(desk: &Channel, message: Message) -> Result<R, Refusal> {
+fn admitted<R: CheckedRequest>(channel: &Channel, message: Message) -> Result<R, Refusal> {
     let request = R::read(message).map_err(|error| refused(RequestProblem::Malformed, &error))?;
     let again = |problem| Refusal {
         id: Some(request.id().to_owned()),
@@ -120,29 +120,29 @@ fn admitted<R: CheckedRequest>(desk: &Channel, message: Message) -> Result<R, Re
             _ => "this session has reached its maximum number of requests".to_owned(),
         },
     };
-    desk.gate.first_time(request.id()).map_err(again)?;
+    channel.gate.first_time(request.id()).map_err(again)?;
     Ok(request)
 }
 
 fn request(
-    hall: &ChannelServer,
+    server: &ChannelServer,
     asker: &Asker,
     connection: BorrowedFd<'_>,
     request: ChannelRequest,
 ) -> ChannelAnswer {
-    let wanted = || !hall.is_closing() && !hung_up(connection);
+    let wanted = || !server.is_closing() && !hung_up(connection);
     match request {
         ChannelRequest::CapabilityRequest { id, path, access, reason } => {
-            capability(id, hall.request_service.capability(asker, path, access, reason, &wanted))
+            capability(id, server.request_service.capability(asker, path, access, reason, &wanted))
         }
         ChannelRequest::CheckpointRequest { id, reason } => {
-            let taken = hall.request_service.checkpoint(asker, reason.as_deref().unwrap_or_default());
+            let taken = server.request_service.checkpoint(asker, reason.as_deref().unwrap_or_default());
             let reason = taken.as_ref().err().map(ToString::to_string);
             ChannelResponse::CheckpointResponse { id, snapshot: taken.ok(), reason }.into()
         }
         ChannelRequest::RestoreRequest { id, snapshot, paths } => {
             let paths: Vec<PathBuf> = paths.into_iter().map(|LosslessPath(path)| path).collect();
-            let outcome = hall.request_service.restore(asker, snapshot, paths, &wanted);
+            let outcome = server.request_service.restore(asker, snapshot, paths, &wanted);
             let restored = outcome.is_ok();
             ChannelResponse::RestoreResponse {
                 id,
@@ -152,19 +152,19 @@ fn request(
             .into()
         }
         ChannelRequest::UrlRequest { id, url } => {
-            let opened = hall.request_service.open_url(asker, &url, &wanted);
+            let opened = server.request_service.open_url(asker, &url, &wanted);
             let reason = opened.as_ref().err().map(ToString::to_string);
             ChannelResponse::UrlResponse { id, opened: opened.is_ok(), by: opened.ok(), reason }.into()
         }
         ChannelRequest::HistoryRequest { id, action } => {
-            let (answer, error) = match hall.request_service.history(asker, *action, &wanted) {
+            let (answer, error) = match server.request_service.history(asker, *action, &wanted) {
                 Ok(answer) => (answer, None),
                 Err(error) => (serde_json::Value::Null, Some(error.to_string())),
             };
             history(id, answer, error).into()
         }
         ChannelRequest::RefusalRequest { id, path, access } => {
-            ChannelResponse::RefusalResponse { id, by: hall.request_service.refusal(&path, access) }.into()
+            ChannelResponse::RefusalResponse { id, by: server.request_service.refusal(&path, access) }.into()
         }
     }
 }
@@ -224,16 +224,16 @@ fn policy_words(reason: &DeniedReason) -> String {
     }
 }
 
-fn control(hall: &ChannelServer, request: ControlRequest) -> ChannelAnswer {
+fn control(server: &ChannelServer, request: ControlRequest) -> ChannelAnswer {
     match request {
         ControlRequest::Status { id } => {
-            let report = hall.request_service.report();
+            let report = server.request_service.report();
             let status = RunningStatus {
-                session: hall.info.clone(),
-                questions_waiting: hall.request_service.waiting(),
+                session: server.info.clone(),
+                questions_waiting: server.request_service.waiting(),
                 expansions: u64::try_from(report.expansions.len()).unwrap_or(u64::MAX),
                 mediation: report,
-                requests: hall.request_counts(),
+                requests: server.request_counts(),
             };
             fitting(&id, status).into()
         }

@@ -75,7 +75,7 @@ impl ChannelServer {
     }
 
     pub(super) fn request_counts(&self) -> ChannelCounts {
-        self.request.as_ref().map(|desk| desk.gate.counts()).unwrap_or_default()
+        self.request.as_ref().map(|channel| channel.gate.counts()).unwrap_or_default()
     }
 
     fn busy(&self) -> MutexGuard<'_, usize> {
@@ -83,8 +83,8 @@ impl ChannelServer {
     }
 
     /// Serves a connection in a thread of its own, or refuses it at once.
-    fn admit(self: &Arc<ChannelServer>, desk: &Arc<Channel>, connection: OwnedFd, known: Option<Asker>) {
-        let pass = match desk.gate.enter() {
+    fn admit(self: &Arc<ChannelServer>, channel: &Arc<Channel>, connection: OwnedFd, known: Option<Asker>) {
+        let pass = match channel.gate.enter() {
             Ok(pass) => pass,
             Err(problem) => {
                 let message = match problem {
@@ -96,14 +96,14 @@ impl ChannelServer {
         };
         *self.busy() += 1;
         let here = BusyThread(self.clone());
-        let served = desk.clone();
+        let served = channel.clone();
         let serving = move || {
             let _pass = pass;
             serve(&here.0, &served, &connection, known);
         };
         // No thread can be started: the connection is dropped, which is a refusal too.
         if thread::Builder::new().name("nono-request".to_owned()).stack_size(STACK).spawn(serving).is_err() {
-            desk.gate.count(RequestProblem::TooManyConnections);
+            channel.gate.count(RequestProblem::TooManyConnections);
         }
     }
 }
@@ -128,13 +128,13 @@ fn ring(bell: &OwnedFd) {
 
 /// Both channels, served until this value is dropped; their sockets are removed with it.
 pub struct ChannelThreads {
-    hall: Arc<ChannelServer>,
+    server: Arc<ChannelServer>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for ChannelThreads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChannelThreads").field("session", &self.hall.info.id).finish_non_exhaustive()
+        f.debug_struct("ChannelThreads").field("session", &self.server.info.id).finish_non_exhaustive()
     }
 }
 
@@ -153,7 +153,7 @@ impl ChannelThreads {
     ) -> io::Result<ChannelThreads> {
         let Channels { request, control, info, bounds } = channels;
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let hall = Arc::new(ChannelServer {
+        let server = Arc::new(ChannelServer {
             request_service,
             info,
             init,
@@ -164,59 +164,60 @@ impl ChannelThreads {
             busy: Mutex::new(0),
             left: Condvar::new(),
         });
-        let shared = hall.clone();
+        let shared = server.clone();
         let thread =
-            thread::Builder::new().name("nono-reception".to_owned()).spawn(move || receive(&shared))?;
-        Ok(ChannelThreads { hall, thread: Some(thread) })
+            thread::Builder::new().name("nono-channels".to_owned()).spawn(move || receive(&shared))?;
+        Ok(ChannelThreads { server, thread: Some(thread) })
     }
 
     /// Descriptor that becomes readable once a client asks for the command to stop.
     pub fn stop_wanted(&self) -> BorrowedFd<'_> {
-        self.hall.stop.as_fd()
+        self.server.stop.as_fd()
     }
 
     /// Handle for connecting the command's sockets to the request channel on its behalf.
-    pub fn door(&self) -> ChannelConnector {
-        ChannelConnector(self.hall.clone())
+    pub fn connector(&self) -> ChannelConnector {
+        ChannelConnector(self.server.clone())
     }
 
     pub fn request_counts(&self) -> ChannelCounts {
-        self.hall.request_counts()
+        self.server.request_counts()
     }
 }
 
 impl Drop for ChannelThreads {
     fn drop(&mut self) {
-        ring(&self.hall.closing);
+        ring(&self.server.closing);
         if let Some(thread) = self.thread.take() {
             // A panic of that thread changes nothing here: it serves no connection any more either way.
             let _ = thread.join();
         }
         // Threads that wait for a frame see `closing`; those that wait for a decision are left behind after a while,
         // with a connection whose other end is gone.
-        let busy = self.hall.busy();
-        let _ = self.hall.left.wait_timeout_while(busy, LAST_WORDS, |busy| *busy > 0);
-        for desk in [&self.hall.request, &self.hall.control].into_iter().flatten() {
-            desk.listening.close();
+        let busy = self.server.busy();
+        let _ = self.server.left.wait_timeout_while(busy, LAST_WORDS, |busy| *busy > 0);
+        for channel in [&self.server.request, &self.server.control].into_iter().flatten() {
+            channel.listening.close();
         }
     }
 }
 
 /// Accepts connections until the session ends.
-fn receive(hall: &Arc<ChannelServer>) {
-    let desks = [&hall.request, &hall.control];
+fn receive(server: &Arc<ChannelServer>) {
+    let channels = [&server.request, &server.control];
     loop {
-        let listening = desks.map(|desk| desk.as_ref().map(|desk| (desk.listening.as_fd(), false)));
-        let fds = [Some((hall.closing(), false)), listening[0], listening[1]];
+        let listening =
+            channels.map(|channel| channel.as_ref().map(|channel| (channel.listening.as_fd(), false)));
+        let fds = [Some((server.closing(), false)), listening[0], listening[1]];
         // Without poll nothing can be served; the sockets stay silent, which denies.
         let Ok(ready) = wait::poll(&fds, None) else { return };
         if ready[0] {
             return;
         }
-        for (desk, _) in desks.into_iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
-            let Some(desk) = desk else { continue };
-            match desk.accept() {
-                Ok(Some(connection)) => hall.admit(desk, connection, None),
+        for (channel, _) in channels.into_iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+            let Some(channel) = channel else { continue };
+            match channel.accept() {
+                Ok(Some(connection)) => server.admit(channel, connection, None),
                 // Another thread accepted it, or the client gave up.
                 Ok(None) => {}
                 Err(_) => {
@@ -244,29 +245,29 @@ const QUEUE: usize = 512;
 impl ChannelConnector {
     /// Whether this inode is the session's own request socket.
     pub fn is_request_socket(&self, device: u64, inode: u64) -> bool {
-        self.0.request.as_ref().is_some_and(|desk| desk.listening.identity == (device, inode))
+        self.0.request.as_ref().is_some_and(|channel| channel.listening.identity == (device, inode))
     }
 
     /// Connects `socket`, which belongs to the asker, to the request channel. The kernel takes this process for the one
     /// that connected, so the connection is picked out here, under the same lock, and served as the asker's.
     pub fn connect_for(&self, asker: Asker, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let desk = self.0.request.as_ref().ok_or(io::ErrorKind::ConnectionRefused)?;
+        let channel = self.0.request.as_ref().ok_or(io::ErrorKind::ConnectionRefused)?;
         let mut others = Vec::new();
         let own = {
-            let _turn = desk.accepting();
+            let _turn = channel.accepting();
             // The queue is emptied first: a full one would make a blocking socket wait for this very thread.
             while others.len() < QUEUE {
-                match desk.listening.accept()? {
+                match channel.listening.accept()? {
                     Some(connection) => others.push(connection),
                     None => break,
                 }
             }
-            desk.listening.connect(socket).and_then(|()| own_connection(desk, &mut others))
+            channel.listening.connect(socket).and_then(|()| own_connection(channel, &mut others))
         };
         for connection in others {
-            self.0.admit(desk, connection, None);
+            self.0.admit(channel, connection, None);
         }
-        self.0.admit(desk, own?, Some(asker));
+        self.0.admit(channel, own?, Some(asker));
         Ok(())
     }
 }
@@ -282,9 +283,9 @@ impl RequestSocket for ChannelConnector {
 }
 
 /// Finds the connection that this process has just made; those before it go to `others`.
-fn own_connection(desk: &Channel, others: &mut Vec<OwnedFd>) -> io::Result<OwnedFd> {
+fn own_connection(channel: &Channel, others: &mut Vec<OwnedFd>) -> io::Result<OwnedFd> {
     for _ in 0..QUEUE {
-        let connection = desk.listening.accept()?.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let connection = channel.listening.accept()?.ok_or(io::ErrorKind::ConnectionRefused)?;
         if peer(connection.as_fd())?.pid == std::process::id() {
             return Ok(connection);
         }

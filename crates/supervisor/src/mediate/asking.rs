@@ -234,6 +234,6 @@ impl Waiting for RequestWait<'_> {
     }
 
     fn terminal(&self) -> Option<Lease> {
-        self.shared.stage.as_ref()?.lend()
+        self.shared.leases.as_ref()?.lend()
     }
 }

@@ -205,11 +205,11 @@ impl Mediator {
     pub(crate) fn new(
         mediate: Mediate,
         handed: InitHandover,
-        stage: Option<TerminalLeases>,
+        leases: Option<TerminalLeases>,
     ) -> io::Result<Mediator> {
         let mut table = Table::new(&mediate.policy);
         table.allow(&mediate.private);
-        let shared = Arc::new(MediatorShared::new(mediate, handed, stage)?);
+        let shared = Arc::new(MediatorShared::new(mediate, handed, leases)?);
         let (jobs, inbox) = sync_channel(MOST_JOBS);
         Ok(Mediator { shared, table, jobs, inbox })
     }
@@ -224,14 +224,14 @@ impl Mediator {
         Arc::new(MediatorRequests { shared: self.shared.clone(), jobs: self.jobs.clone() })
     }
 
-    /// Begins to answer, with the threads that [`Mediate::workers`] names. `door` is the request socket.
+    /// Begins to answer, with the threads that [`Mediate::workers`] names. `socket` is that of the requests.
     pub(crate) fn start(
         self,
-        door: Option<Arc<dyn RequestSocket>>,
+        socket: Option<Arc<dyn RequestSocket>>,
         mut workers: Workers,
     ) -> io::Result<Mediating> {
         let Mediator { shared, table, jobs, inbox } = self;
-        shared.scene.set_door(door);
+        shared.scene.set_request_socket(socket);
         let inbox = Arc::new(Mutex::new(inbox));
         let (alive, receiving) = UnixStream::pair()?;
         let asks = shared.backend.is_some() || shared.recorder.is_some();
@@ -281,7 +281,7 @@ impl Mediating {
                 .refuse_waiter(waiter, RefusalReason::NoAnswer { why: "the command ended".to_owned() });
         }
         self.shared.penalty.end();
-        self.shared.scene.set_door(None);
+        self.shared.scene.set_request_socket(None);
         for _ in 0..self.clerks {
             // The thread may have ended already.
             let _ = self.jobs.send(Job::End);

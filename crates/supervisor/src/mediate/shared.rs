@@ -39,7 +39,7 @@ pub(super) struct MediatorShared {
     pub(super) snapshots: Option<Arc<dyn Snapshots>>,
     /// Held while the approver is asked: one request at a time.
     pub(super) turn: Mutex<()>,
-    pub(super) stage: Option<TerminalLeases>,
+    pub(super) leases: Option<TerminalLeases>,
     pub(super) questions: Questions,
     pub(super) penalty: Arc<Penalty>,
     pub(super) verified: VerifiedPaths,
@@ -65,7 +65,7 @@ impl MediatorShared {
     pub(super) fn new(
         mediate: Mediate,
         handed: InitHandover,
-        stage: Option<TerminalLeases>,
+        leases: Option<TerminalLeases>,
     ) -> io::Result<MediatorShared> {
         let listener = Listener::new(handed.listener);
         listener.abilities();
@@ -87,7 +87,7 @@ impl MediatorShared {
             backend: mediate.backend,
             snapshots: mediate.snapshots,
             turn: Mutex::default(),
-            stage,
+            leases,
             questions: Questions::new(),
             penalty: Arc::new(Penalty::new()),
             verified: VerifiedPaths::new(),

@@ -13,7 +13,7 @@ fn a_flood_is_refused_at_once_and_counted() {
     let (served, refused) = answers.split_at(10);
     assert!(served.iter().all(|answer| answer["granted"] == true));
     assert!(refused.iter().all(|answer| answer["error"] == "too_fast"));
-    let counts = place.reception().request_counts();
+    let counts = place.threads().request_counts();
     assert_eq!((counts.served, counts.too_fast), (10, 290));
     assert_eq!(place.service.asked.lock().unwrap().len(), 10);
 }
@@ -49,7 +49,7 @@ fn who_sends_nothing_is_dropped_and_meanwhile_others_are_served() {
     for client in &slow {
         client.is_refused("too_slow");
     }
-    assert_eq!(place.reception().request_counts().too_slow, 20);
+    assert_eq!(place.threads().request_counts().too_slow, 20);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_client_that_does_not_read_delays_no_other() {
             client
         })
         .collect();
-    until(|| place.reception().request_counts().served == 40);
+    until(|| place.threads().request_counts().served == 40);
     assert_eq!(place.ask("1", "granted")["granted"], true);
     drop(deaf);
 }

@@ -39,7 +39,7 @@ fn a_session_tells_what_it_is_doing() {
 }
 
 fn stop_is_wanted(place: &Place) -> bool {
-    let stop = place.reception().stop_wanted();
+    let stop = place.threads().stop_wanted();
     let mut fds = [PollFd::new(&stop, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
     !fds[0].revents().is_empty()

@@ -42,7 +42,7 @@ fn what_is_no_frame_is_refused() {
         client.is_refused("malformed");
     }
     assert!(place.service.asked.lock().unwrap().is_empty());
-    assert_eq!(place.reception().request_counts().malformed, number);
+    assert_eq!(place.threads().request_counts().malformed, number);
     assert_eq!(place.ask("2", "granted")["granted"], true, "and it goes on");
 }
 

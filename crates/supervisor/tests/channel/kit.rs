@@ -148,7 +148,7 @@ impl RequestService for TestService {
 /// Both channels of a session, in a directory of their own.
 pub(crate) struct Place {
     pub(crate) service: Arc<TestService>,
-    pub(crate) reception: Option<ChannelThreads>,
+    pub(crate) threads: Option<ChannelThreads>,
     pub(crate) dir: tempfile::TempDir,
     /// Stands for the sandbox's init; no process is below it.
     _childless: Childless,
@@ -199,18 +199,18 @@ impl Place {
             Channels { request: bind(REQUEST_SOCKET), control: bind(CONTROL_SOCKET), info, bounds };
         let service = Arc::new(TestService::default());
         let pid = if init == Init::Us { std::process::id() } else { childless.0.id() };
-        let reception = Some(ChannelThreads::open(channels, service.clone(), pid).unwrap());
+        let threads = Some(ChannelThreads::open(channels, service.clone(), pid).unwrap());
         std::fs::write(dir.path().join("granted"), "content").unwrap();
         std::fs::write(dir.path().join("later"), "late content").unwrap();
-        Place { service, reception, dir, _childless: childless }
+        Place { service, threads, dir, _childless: childless }
     }
 
-    pub(crate) fn reception(&self) -> &ChannelThreads {
-        self.reception.as_ref().unwrap()
+    pub(crate) fn threads(&self) -> &ChannelThreads {
+        self.threads.as_ref().unwrap()
     }
 
-    pub(crate) fn door(&self) -> ChannelConnector {
-        self.reception().door()
+    pub(crate) fn connector(&self) -> ChannelConnector {
+        self.threads().connector()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -220,7 +220,7 @@ impl Place {
     /// Connection to the request channel as the supervisor makes one on behalf of a program.
     pub(crate) fn connect(&self) -> Client {
         let socket = new_socket();
-        self.door().connect_for(asker(), socket.as_fd()).unwrap();
+        self.connector().connect_for(asker(), socket.as_fd()).unwrap();
         Client(socket)
     }
 

@@ -25,7 +25,7 @@ fn a_process_outside_gets_nothing_from_the_request_channel() {
     client.send(&place.wanted("1", "granted"));
     client.is_refused("stranger");
     assert!(place.service.asked.lock().unwrap().is_empty());
-    assert_eq!(place.reception().request_counts().strangers, 2);
+    assert_eq!(place.threads().request_counts().strangers, 2);
 }
 
 /// Also when the modes of directory and socket would let them in.
@@ -82,18 +82,18 @@ fn what_is_inside_does_not_get_to_the_control_channel() {
 #[test]
 fn connections_on_behalf_go_to_the_request_channel_alone() {
     let place = Place::new(Init::Other, Bounds::default());
-    let door = place.door();
+    let connector = place.connector();
     let meta = |name: &str| place.path(name).symlink_metadata().unwrap();
     let request = meta(REQUEST_SOCKET);
-    assert!(door.is_request_socket(request.dev(), request.ino()));
+    assert!(connector.is_request_socket(request.dev(), request.ino()));
     let control = meta(CONTROL_SOCKET);
-    assert!(!door.is_request_socket(control.dev(), control.ino()));
+    assert!(!connector.is_request_socket(control.dev(), control.ino()));
     let connected = new_socket();
-    door.connect_for(asker(), connected.as_fd()).unwrap();
-    let again = door.connect_for(asker(), connected.as_fd()).unwrap_err();
+    connector.connect_for(asker(), connected.as_fd()).unwrap();
+    let again = connector.connect_for(asker(), connected.as_fd()).unwrap_err();
     assert_eq!(again.raw_os_error(), Some(rustix::io::Errno::ISCONN.raw_os_error()));
     let stream = std::os::unix::net::UnixDatagram::unbound().unwrap();
-    assert!(door.connect_for(asker(), stream.as_fd()).is_err(), "of another type");
+    assert!(connector.connect_for(asker(), stream.as_fd()).is_err(), "of another type");
     assert_eq!(place.ask("1", "granted")["granted"], true);
 }
 

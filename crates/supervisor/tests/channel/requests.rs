@@ -113,13 +113,13 @@ fn the_end_of_the_session_ends_everything() {
     let waiting = place.connect();
     waiting.send(&place.wanted("1", "later"));
     place.service.until_waiting(1);
-    let door = place.door();
-    drop(place.reception.take());
+    let connector = place.connector();
+    drop(place.threads.take());
     idle.is_refused("ending");
     assert_eq!(waiting.answer().unwrap()["granted"], false);
     assert!(!place.path(REQUEST_SOCKET).exists());
     let late = crate::kit::new_socket();
-    let refused = door.connect_for(asker(), std::os::fd::AsFd::as_fd(&late)).unwrap_err();
+    let refused = connector.connect_for(asker(), std::os::fd::AsFd::as_fd(&late)).unwrap_err();
     assert!(
         matches!(
             refused.kind(),

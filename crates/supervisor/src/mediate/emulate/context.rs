@@ -80,7 +80,7 @@ pub(crate) struct CallContext {
     pub(crate) own_network: bool,
     pub(crate) granted: Vec<GrantedSocket>,
     pub(super) copies: Vec<Copy>,
-    door: Mutex<Option<Arc<dyn RequestSocket>>>,
+    request_socket: Mutex<Option<Arc<dyn RequestSocket>>>,
     proxy: OnceLock<SocketAddrV4>,
     /// Socket lists of the command's network namespace, and of the supervisor's if that is another. A list has one
     /// reader at a time.
@@ -107,17 +107,17 @@ impl CallContext {
         let granted = policy.unix_sockets.iter().map(|socket| GrantedSocket::pin(&policy, socket)).collect();
         let lists = Mutex::new(Lists { command: socket_list, ours });
         let copies = Copy::all(&policy, |path| pin(&root, path, false));
-        let (door, proxy) = (Mutex::default(), OnceLock::new());
-        Ok(CallContext { policy, root, init, own_network, granted, copies, door, proxy, lists })
+        let (request_socket, proxy) = (Mutex::default(), OnceLock::new());
+        Ok(CallContext { policy, root, init, own_network, granted, copies, request_socket, proxy, lists })
     }
 
     /// Sets the request socket: before the first call, and to `None` after the last.
-    pub(crate) fn set_door(&self, door: Option<Arc<dyn RequestSocket>>) {
-        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = door;
+    pub(crate) fn set_request_socket(&self, socket: Option<Arc<dyn RequestSocket>>) {
+        *self.request_socket.lock().unwrap_or_else(PoisonError::into_inner) = socket;
     }
 
-    pub(super) fn door(&self) -> Option<Arc<dyn RequestSocket>> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn request_socket(&self) -> Option<Arc<dyn RequestSocket>> {
+        self.request_socket.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets the address of the proxy on the host's network; once, before the first call.

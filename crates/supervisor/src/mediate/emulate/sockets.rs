@@ -187,9 +187,9 @@ fn connect_path(
         // It never becomes a socket, so there is nothing to reach: the kernel returns the error.
         return Ok(Handled::Now(other_process::connect(socket.as_fd(), &address_of(&pinned)).into()));
     }
-    if let Some(door) = scene.door().filter(|door| door.is_at(node.dev, node.ino)) {
+    if let Some(request) = scene.request_socket().filter(|request| request.is_at(node.dev, node.ino)) {
         let asker = call.asker();
-        return Ok(later(move || door.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
+        return Ok(later(move || request.connect(asker, socket.as_fd()).map_err(|error| errno_of(&error))));
     }
     let whose = scene.whose_file(call.tid(), &pinned, node).unwrap_or(SocketOwner::Others);
     Ok(match whose {

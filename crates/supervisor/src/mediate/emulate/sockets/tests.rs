@@ -41,9 +41,9 @@ fn dial_path(scene: &Arc<CallContext>, path: &Path) -> CallOutcome {
     dial(scene, &unconnected("unix"), &unix(path.as_os_str().as_bytes()))
 }
 
-fn visits(door: &UnixListener) -> usize {
-    door.set_nonblocking(true).unwrap();
-    std::iter::from_fn(|| door.accept().ok()).count()
+fn visits(listener: &UnixListener) -> usize {
+    listener.set_nonblocking(true).unwrap();
+    std::iter::from_fn(|| listener.accept().ok()).count()
 }
 
 fn granted(path: &Path) -> FsCapability {
@@ -61,13 +61,13 @@ fn sockets_of_others_are_refused_wherever_they_are() {
     let mut lab = HandlerTest::new();
     lab.hold(std::fs::File::open("/dev/null").unwrap());
     let scene = lab.scene();
-    for place in ["own/door", "read/door", "outside/door"] {
-        let door = UnixListener::bind(lab.path(place)).unwrap();
+    for place in ["own/listener", "read/listener", "outside/listener"] {
+        let listener = UnixListener::bind(lab.path(place)).unwrap();
         let refused = CallOutcome::Refused(DeniedAttempt::Socket { path: lab.path(place) });
         assert_eq!(dial_path(&scene, &lab.path(place)), refused);
         std::os::unix::fs::symlink(lab.path(place), lab.path("own/link")).unwrap();
         assert!(dial_path(&scene, &lab.path("own/link")).is_refused());
-        assert_eq!(visits(&door), 0, "{place}");
+        assert_eq!(visits(&listener), 0, "{place}");
         std::fs::remove_file(lab.path("own/link")).unwrap();
     }
 }
@@ -75,35 +75,35 @@ fn sockets_of_others_are_refused_wherever_they_are() {
 #[test]
 fn sockets_of_the_sandbox_are_connected() {
     let mut lab = HandlerTest::new();
-    let door = UnixListener::bind(lab.path("own/door")).unwrap();
-    lab.hold(door.as_fd().try_clone_to_owned().unwrap());
+    let listener = UnixListener::bind(lab.path("own/listener")).unwrap();
+    lab.hold(listener.as_fd().try_clone_to_owned().unwrap());
     let scene = lab.scene();
-    assert_eq!(dial_path(&scene, &lab.path("own/door")), CallOutcome::Value(0));
-    assert_eq!(visits(&door), 1);
+    assert_eq!(dial_path(&scene, &lab.path("own/listener")), CallOutcome::Value(0));
+    assert_eq!(visits(&listener), 1);
     // Under another name it is the same socket; under the same name another is not.
-    std::fs::rename(lab.path("own/door"), lab.path("own/moved")).unwrap();
+    std::fs::rename(lab.path("own/listener"), lab.path("own/moved")).unwrap();
     assert_eq!(dial_path(&scene, &lab.path("own/moved")), CallOutcome::Value(0));
-    let other = UnixListener::bind(lab.path("own/door")).unwrap();
-    assert!(dial_path(&scene, &lab.path("own/door")).is_refused());
-    assert_eq!((visits(&door), visits(&other)), (1, 0));
+    let other = UnixListener::bind(lab.path("own/listener")).unwrap();
+    assert!(dial_path(&scene, &lab.path("own/listener")).is_refused());
+    assert_eq!((visits(&listener), visits(&other)), (1, 0));
 }
 
 #[test]
 fn a_granted_socket_is_the_one_that_was_granted() {
     let mut lab = HandlerTest::new();
     lab.hold(std::fs::File::open("/dev/null").unwrap());
-    for place in ["own/door", "outside/door"] {
-        let door = UnixListener::bind(lab.path(place)).unwrap();
+    for place in ["own/listener", "outside/listener"] {
+        let listener = UnixListener::bind(lab.path(place)).unwrap();
         lab.policy.unix_sockets = vec![granted(&lab.path(place))];
         let scene = lab.scene();
         assert_eq!(dial_path(&scene, &lab.path(place)), CallOutcome::Value(0));
-        assert_eq!(visits(&door), 1);
+        assert_eq!(visits(&listener), 1);
         // A restarted service is granted too, unless the command could have replaced it.
         std::fs::remove_file(lab.path(place)).unwrap();
         let again = UnixListener::bind(lab.path(place)).unwrap();
         let outcome = dial_path(&scene, &lab.path(place));
-        assert_eq!(outcome == CallOutcome::Value(0), place == "outside/door", "{outcome:?}");
-        assert_eq!(visits(&again), usize::from(place == "outside/door"));
+        assert_eq!(outcome == CallOutcome::Value(0), place == "outside/listener", "{outcome:?}");
+        assert_eq!(visits(&again), usize::from(place == "outside/listener"));
     }
 }
 
@@ -144,38 +144,38 @@ fn broken_arguments_are_answered_as_the_kernel_would() {
 #[test]
 fn nothing_is_done_for_a_caller_that_is_gone() {
     let mut lab = HandlerTest::new();
-    let door = UnixListener::bind(lab.path("own/door")).unwrap();
-    lab.hold(door.as_fd().try_clone_to_owned().unwrap());
+    let listener = UnixListener::bind(lab.path("own/listener")).unwrap();
+    lab.hold(listener.as_fd().try_clone_to_owned().unwrap());
     let scene = lab.scene();
     let socket = unconnected("unix");
-    let to = unix(lab.path("own/door").as_os_str().as_bytes());
+    let to = unix(lab.path("own/listener").as_os_str().as_bytes());
     let args = [word(socket.as_raw_fd()), address(&to), to.len() as u64];
     let outcome = call_while(libc::SYS_connect, &args, false, |call| connect(&scene, call));
-    assert_eq!((outcome, visits(&door)), (CallOutcome::Errno(libc::EINTR), 0));
+    assert_eq!((outcome, visits(&listener)), (CallOutcome::Errno(libc::EINTR), 0));
 }
 
 #[test]
 fn abstract_names_of_others_are_refused() {
     let mut lab = HandlerTest::new();
     let name = format!("nono-mediate-{}", std::process::id());
-    let door = UnixListener::bind_addr(&UnixAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let listener = UnixListener::bind_addr(&UnixAddr::from_abstract_name(&name).unwrap()).unwrap();
     let to = unix(&[b"\0", name.as_bytes()].concat());
     let dial = |scene: &Arc<CallContext>| dial(scene, &unconnected("unix"), &to);
     assert_eq!(
         dial(&lab.scene()),
         CallOutcome::Refused(DeniedAttempt::Socket { path: format!("@{name}").into() })
     );
-    assert_eq!(visits(&door), 0);
-    lab.hold(door.as_fd().try_clone_to_owned().unwrap());
+    assert_eq!(visits(&listener), 0);
+    lab.hold(listener.as_fd().try_clone_to_owned().unwrap());
     assert_eq!(dial(&lab.scene()), CallOutcome::Value(0));
-    assert_eq!(visits(&door), 1);
+    assert_eq!(visits(&listener), 1);
 }
 
 #[test]
 fn ports_are_opened_on_loopback_alone() {
     let mut lab = HandlerTest::new();
-    let door = TcpListener::bind("0.0.0.0:0").unwrap();
-    let port = door.local_addr().unwrap().port();
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
     lab.policy.network = NetworkPolicy::Ports { connect: vec![port], listen: vec![] };
     let scene = lab.scene();
     let dial4 = |to: &[u8]| dial(&scene, &unconnected("inet"), to);
@@ -233,7 +233,7 @@ fn only_granted_ports_are_listened_on() {
     let good = bound(port);
     assert_eq!(serve(&good), CallOutcome::Value(0));
     assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let unix = UnixListener::bind(lab.path("own/door")).unwrap();
+    let unix = UnixListener::bind(lab.path("own/listener")).unwrap();
     assert_eq!(serve(&OwnedFd::from(unix)), CallOutcome::Value(0));
 }
 
