@@ -56,6 +56,16 @@ pub enum Ended {
     Signal(i32),
 }
 
+impl Ended {
+    /// Exit code as a shell reports it.
+    pub fn exit_code(self) -> i32 {
+        match self {
+            Ended::Code(code) => code,
+            Ended::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
 /// Decodes a wait status of an ended process.
 pub fn decode(status: i32) -> Ended {
     if libc::WIFSIGNALED(status) {

@@ -25,7 +25,6 @@ use thiserror::Error;
 
 use super::executable;
 use super::notices::network_word;
-use super::report::exit_code;
 use crate::audit;
 use crate::network::NetworkObserver;
 
@@ -214,7 +213,7 @@ impl RunLog {
         let ended = match outcome {
             Ok(outcome) => SessionEnded {
                 time_ms: now_ms(),
-                exit_code: exit_code(outcome.ended),
+                exit_code: outcome.ended.exit_code(),
                 signal: match outcome.ended {
                     Ended::Code(_) => None,
                     Ended::Signal(signal) => Some(signal),

@@ -28,7 +28,6 @@ use super::error::SessionError;
 use super::folder::SessionFolder;
 use super::learning::Watched;
 use super::observer::RunObserver;
-use super::report::exit_code;
 use super::rollback_options::begin;
 use crate::control::SessionSocket;
 use crate::network::{Network, NetworkReport};
@@ -211,7 +210,7 @@ impl RunningParts {
         let checkpoints = self.checkpoints.map(|protecting| protecting.finish());
         self.sweeper.inspect(|sweeper| sweeper.sweep(self.log.as_deref()));
         let rollback = self.tracked.map(|(watching, ending)| {
-            let ended = outcome.as_ref().ok().map(|outcome| exit_code(outcome.ended));
+            let ended = outcome.as_ref().ok().map(|outcome| outcome.ended.exit_code());
             let last = Arc::new(Capturing::last(signals.clone(), observer.clone()));
             let others = checkpoints.as_ref().and_then(|report| report.others.clone());
             ending.with_others(others).finish(watching, ended, last, observer.wants_list())

@@ -52,15 +52,7 @@ impl SessionReport {
         match self.limit {
             Some(LimitHit::Time(_)) => 124,
             Some(LimitHit::Memory { .. }) => 137,
-            Some(LimitHit::FileSize(_)) | None => exit_code(self.ended),
+            Some(LimitHit::FileSize(_)) | None => self.ended.exit_code(),
         }
-    }
-}
-
-/// Exit code of a command that ended.
-pub(super) fn exit_code(ended: Ended) -> i32 {
-    match ended {
-        Ended::Code(code) => code,
-        Ended::Signal(signal) => 128 + signal,
     }
 }
