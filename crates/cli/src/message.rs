@@ -1,5 +1,6 @@
 //! Output for people: `[nono]` lines on stderr, answers on stdout. The only place that prints.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
@@ -47,6 +48,22 @@ pub(crate) fn answer(text: &str) -> Result<(), StdoutError> {
 /// Prints a value as pretty JSON to stdout.
 pub(crate) fn answer_json(value: &impl Serialize) -> Result<(), StdoutError> {
     answer(&serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?)
+}
+
+/// Prints the answer of a query: as JSON, or as text.
+pub(crate) fn answer_either<V: Serialize>(
+    as_json: bool,
+    value: impl FnOnce() -> V,
+    text: impl FnOnce() -> String,
+) -> Result<(), StdoutError> {
+    if as_json { answer_json(&value()) } else { answer(&text()) }
+}
+
+/// Prints problems, each on a line of its own. `severity`: "error" or "warning".
+pub(crate) fn problems<P: Display>(severity: &str, problems: impl IntoIterator<Item = P>) {
+    for problem in problems {
+        line(&format!("{severity}: {}", nono::diagnostic::escape(&problem.to_string())));
+    }
 }
 
 /// Whether the user can be asked: stdin and stderr are a terminal.

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::directory::DiffLookArgs;
 use super::rollback::{ConflictArgs, ConsentArgs};
-use super::values;
+use super::{JsonArg, values};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct CheckpointsArgs {
     #[command(flatten)]
-    pub(crate) status: StatusArgs,
+    pub(crate) status: JsonArg,
     #[command(subcommand)]
     pub(crate) command: Option<CheckpointsCommand>,
 }
@@ -21,7 +22,7 @@ pub(crate) struct CheckpointsArgs {
 pub(crate) enum CheckpointsCommand {
     /// List the projects, and the space their checkpoints take
     #[command(after_help = "Examples:\n  nono checkpoints\n  nono checkpoints status --json")]
-    Status(StatusArgs),
+    Status(JsonArg),
     /// The checkpoints of a project, newest first, each with what the step after it changed
     #[command(
         after_help = "Examples:\n  nono checkpoints list\n  nono checkpoints list --path ~/project --json\n\n\
@@ -82,7 +83,7 @@ Named and pinned ones too. Your files are not touched, and what sessions need is
     #[command(
         after_help = "Examples:\n  nono checkpoints clear-legacy\n  nono checkpoints clear-legacy --dry-run"
     )]
-    ClearLegacy(ClearLegacyArgs),
+    ClearLegacy(ConsentArgs),
     /// Check that everything that checkpoints need is there and unaltered
     #[command(
         after_help = "Examples:\n  nono checkpoints verify\n  nono checkpoints verify --path . --json\n\n\
@@ -106,13 +107,6 @@ pub(crate) struct ProjectArg {
     /// The project that this path is in; the one of the current directory if none is given
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -150,7 +144,6 @@ pub(crate) struct CheckpointArg {
     pub(crate) project: ProjectArg,
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -161,24 +154,11 @@ pub(crate) struct DiffArgs {
     /// The paths are patterns: `*.rs`, `src/**`
     #[arg(long)]
     pub(crate) glob: bool,
-    /// Show how many lines changed in each file, and nothing else
-    #[arg(long)]
-    pub(crate) stat: bool,
-    /// Show the differences in two columns
-    #[arg(long)]
-    pub(crate) side_by_side: bool,
-    /// Show whole files around the differences
-    #[arg(long)]
-    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) look: DiffLookArgs,
     /// As on a terminal, also where there is none
     #[arg(long, hide = true)]
     pub(crate) for_reading: bool,
-    /// Exit with 1 when something differs
-    #[arg(long)]
-    pub(crate) exit_code: bool,
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -253,12 +233,6 @@ pub(crate) struct ClearArgs {
     /// Only those of the project that this path is in
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) consent: ConsentArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ClearLegacyArgs {
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
 }

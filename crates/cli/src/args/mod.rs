@@ -25,29 +25,16 @@ use std::path::PathBuf;
 
 pub(crate) use agent::AgentArgs;
 pub(crate) use asking::{Approver, AskArgs};
-pub(crate) use audit::{
-    AuditAnswer, AuditArgs, AuditCommand, AuditListArgs, AuditShowArgs, AuditVerifyArgs, CheckProofArgs,
-    ExportArgs, ExportFormat, FilterArgs, ForgetArgs, KeygenArgs, ProveArgs, now_ms,
-};
-pub(crate) use checkpoints::{
-    CheckpointArg, CheckpointListArgs, CheckpointRestoreArgs, CheckpointUndoArgs, CheckpointVerifyArgs,
-    CheckpointsArgs, CheckpointsCommand, ClearArgs, ClearLegacyArgs, CreateArgs, DiffArgs, ForgetPathArgs,
-    ImportArgs, NameArgs, ProjectArg, PruneArgs, StatusArgs,
-};
-pub(crate) use control::{InspectArgs, PsArgs, RequestArgs, StopArgs};
-pub(crate) use directory::{CatArgs, DiffHereArgs, LogArgs, StatusHereArgs, TurnsArgs};
+pub(crate) use audit::*;
+pub(crate) use checkpoints::*;
+pub(crate) use control::*;
+pub(crate) use directory::*;
 pub(crate) use hook::HookArgs;
-pub(crate) use hooks::{HooksArgs, HooksChangeArgs, HooksCommand, HooksStatusArgs, ScopeArgs, ScopeKind};
+pub(crate) use hooks::*;
 pub(crate) use learn::LearnArgs;
 pub(crate) use parse::parse;
-pub(crate) use rollback::{
-    ChoiceArgs, CleanupArgs, ConflictArgs, ConsentArgs, ListArgs, LookArgs, RecoverArgs, RedoArgs,
-    RepairArgs, RestoreArgs, RollbackArgs, RollbackCommand, SessionArg, ShowArgs, TakeBackArgs, UndoArgs,
-    VerifyArgs,
-};
-pub(crate) use run::{
-    CommonArgs, DiagnosticArgs, PolicyArgs, RunArgs, ShellArgs, WrapArgs, here, profile_ref,
-};
+pub(crate) use rollback::*;
+pub(crate) use run::*;
 
 use crate::failure::USAGE;
 
@@ -110,14 +97,14 @@ nono run --read /data --max-time 10m -- python3 analyse.py"
     Undo(UndoArgs),
     /// Take the last undo or restore back
     #[command(after_help = "Example:\n  nono redo")]
-    Redo(RedoArgs),
+    Redo(ConsentArgs),
     /// List what agents did here, turn by turn: the request, the calls made, the files changed
     #[command(after_help = "Examples:\n  nono turns\n  nono turns 2\n  nono undo --turn 2\n\n\
 A turn is what an agent does between two messages of a person. Numbers are counted from the newest each time; ids stay.")]
     Turns(TurnsArgs),
     /// Show what is protected, what runs and what can be undone in this directory
     #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
-    Status(StatusHereArgs),
+    Status(JsonArg),
     /// Show what the last session in this directory changed; without one, what changed since the newest checkpoint
     #[command(after_help = "Examples:\n  nono diff\n  nono diff --stat src\n  nono diff | git apply -R\n\n\
 Stderr names what is compared. Sessions that changed nothing are skipped. When stdout is not a terminal, the output \
@@ -160,7 +147,7 @@ nono why --self --path /etc/shadow"
     Why(Box<WhyArgs>),
     /// List the running sessions
     #[command(after_help = "Example:\n  nono ps --json")]
-    Ps(PsArgs),
+    Ps(JsonArg),
     /// Show what a running session does: its denials, grants and questions
     #[command(after_help = "Examples:\n  nono inspect last\n  nono inspect my-session --json")]
     Inspect(InspectArgs),
@@ -206,6 +193,19 @@ person: inside a sandbox the supervisor asks, outside the agent shows the plan a
     /// Print a manual page
     #[command(after_help = "Examples:\n  nono man | man -l -\n  nono man --dir ./man")]
     Man(ManArgs),
+}
+
+/// Flag of commands that have no other.
+#[derive(Debug, Args)]
+pub(crate) struct JsonArg {
+    /// Answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The first flag of a list that is given.
+fn first_given<const N: usize>(flags: [(&'static str, bool); N]) -> Option<&'static str> {
+    flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::values;
+use super::{JsonArg, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct RollbackArgs {
@@ -59,7 +59,7 @@ Without a limit, those of [rollback] in config.toml hold. Running and pinned ses
     Cleanup(CleanupArgs),
     /// Complete restores that were interrupted
     #[command(after_help = "Example:\n  nono rollback recover")]
-    Recover(RecoverArgs),
+    Recover(JsonArg),
     /// Set damaged records of sessions and checkpoints aside and rebuild them
     #[command(after_help = "Examples:\n  nono rollback repair --dry-run\n  nono rollback repair --json\n\n\
 Exit codes: 0 everything is in order now; 1 something is lost, or could not be repaired.")]
@@ -243,13 +243,6 @@ pub(crate) struct RepairArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RecoverArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// A session (undoes it and everything later here), or only these files or directories
     #[arg(value_name = "ID|PATH")]
@@ -268,12 +261,6 @@ pub(crate) struct UndoArgs {
     pub(crate) to_turn: Option<String>,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,
-    #[command(flatten)]
-    pub(crate) consent: ConsentArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RedoArgs {
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
 }

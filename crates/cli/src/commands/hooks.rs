@@ -149,11 +149,8 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
             status => all.push(status.map_err(|error| failure(&error))?),
         }
     }
-    if args.json {
-        message::answer_json(&all.iter().map(json::status).collect::<Vec<_>>())?;
-    } else {
-        message::answer(&all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
-    }
+    let value = || all.iter().map(json::status).collect::<Vec<_>>();
+    message::answer_either(args.json, value, || all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
     let is_broken = all.iter().any(|status| matches!(status.state, install::HookState::Broken { .. }));
     Ok(if is_broken { NOT_DONE } else { 0 })
 }

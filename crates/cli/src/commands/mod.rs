@@ -63,7 +63,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Undo(args) => undo::undo(&args),
-        Command::Redo(args) => undo::redo(&args),
+        Command::Redo(args) => undo::redo(args),
         Command::Log(args) => file_log::log(&args),
         Command::Cat(args) => file_log::cat(&args),
         Command::Turns(args) => turns::turns(&args),
@@ -87,39 +87,20 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
 
 /// Whether a command shows, changes or runs something in the project: then killed sessions there are ended first.
 fn is_about_the_project(command: &Command) -> bool {
-    match command {
+    !matches!(
+        command,
         Command::Hook(_)
-        | Command::Hooks(_)
-        | Command::Audit(_)
-        | Command::Why(_)
-        | Command::Ps(_)
-        | Command::Inspect(_)
-        | Command::Stop(_)
-        | Command::Request(_)
-        | Command::Mcp
-        | Command::Profile(_)
-        | Command::Setup(_)
-        | Command::Completion(_)
-        | Command::Man(_) => false,
-        Command::Run(_)
-        | Command::Shell(_)
-        | Command::Wrap(_)
-        | Command::Claude(_)
-        | Command::Codex(_)
-        | Command::Gemini(_)
-        | Command::Opencode(_)
-        | Command::Qwen(_)
-        | Command::Hermes(_)
-        | Command::Aider(_)
-        | Command::Rollback(_)
-        | Command::Checkpoints(_)
-        | Command::Undo(_)
-        | Command::Redo(_)
-        | Command::Log(_)
-        | Command::Cat(_)
-        | Command::Turns(_)
-        | Command::Status(_)
-        | Command::Diff(_)
-        | Command::Learn(_) => true,
-    }
+            | Command::Hooks(_)
+            | Command::Audit(_)
+            | Command::Why(_)
+            | Command::Ps(_)
+            | Command::Inspect(_)
+            | Command::Stop(_)
+            | Command::Request(_)
+            | Command::Mcp
+            | Command::Profile(_)
+            | Command::Setup(_)
+            | Command::Completion(_)
+            | Command::Man(_)
+    )
 }

@@ -1,6 +1,5 @@
 //! Removals of sessions, checkpoints and logs: show what would be removed, ask, remove, report.
 
-use nono::diagnostic::escape;
 use serde_json::Value;
 
 use super::confirm;
@@ -57,9 +56,7 @@ fn answer<R: Removal>(removal: &R, dry_run: bool, as_json: bool) -> Result<u8, F
         message::line(&text(removal, false));
     }
     let problems = removal.problems();
-    for problem in &problems {
-        message::line(&format!("{}: {}", R::PROBLEM, escape(problem)));
-    }
+    message::problems(R::PROBLEM, &problems);
     Ok(if problems.is_empty() { 0 } else { NOT_DONE })
 }
 

@@ -52,9 +52,7 @@ impl RunObserver for TerminalObserver {
 
     fn baseline(&self, baseline: &Baseline<'_>) {
         self.bar.lock().unwrap_or_else(PoisonError::into_inner).take();
-        for warning in baseline.warnings {
-            message::line(&format!("warning: {}", escape(warning)));
-        }
+        message::problems("warning", baseline.warnings);
         if self.silent {
             return;
         }
@@ -91,9 +89,7 @@ fn is_reviewed(common: &CommonArgs) -> bool {
 
 /// Prints the result after the run, and starts the review if there is a terminal.
 pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs) {
-    for warning in &report.warnings {
-        message::line(&format!("warning: {}", escape(warning)));
-    }
+    message::problems("warning", &report.warnings);
     if !common.silent {
         let made = made_uncovered(&report.made_uncovered);
         for line in report.notes.iter().map(|note| escape(note)).chain(made) {

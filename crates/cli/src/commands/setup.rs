@@ -32,11 +32,7 @@ pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
         try_canary(&support, &host)
     };
     let held = matches!(&canary, Ok(canary) if canary.held());
-    if args.json {
-        message::answer_json(&as_json(&support, &canary))?;
-    } else {
-        message::answer(&as_text(&support, &canary))?;
-    }
+    message::answer_either(args.json, || as_json(&support, &canary), || as_text(&support, &canary))?;
     if !args.check_only && !host.nested {
         let made = prepare(&host, &support, held)?;
         if !args.json {

@@ -13,7 +13,7 @@ use super::checkpoints::{CheckpointContext as Projects, OfProject};
 use super::perform::{Pass, Performed, Restoration, attempt, perform};
 use super::rollback::{OfSession, SessionContext, SessionTask, conflicts, place, resolved};
 use crate::age::{ZONE, ago};
-use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
+use crate::args::{ConsentArgs, UndoArgs};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
@@ -51,17 +51,17 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
+pub(crate) fn redo(consent: ConsentArgs) -> Result<u8, Failure> {
     let mut both = both()?;
     let nothing = || RollbackError::NoRestoresHere { dir: both.dir.clone() };
     let last = both.undoing().last_restore()?.ok_or_else(nothing)?;
     match last.point {
         Point::Session { entry, .. } => {
             let session = both.sessions.catalogue.open(*entry)?;
-            perform(OfSession { session, task: SessionTask::TakeBack(None) }, args.consent)
+            perform(OfSession { session, task: SessionTask::TakeBack(None) }, consent)
         }
         Point::Checkpoint { project, .. } => {
-            perform(OfProject::take_back(&mut both.projects, project), args.consent)
+            perform(OfProject::take_back(&mut both.projects, project), consent)
         }
     }
 }

@@ -51,11 +51,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
         json["asked_links"] =
             doubtful.iter().flat_map(|typed| &typed.way.escaping_links).map(|one| json!(one)).collect();
     }
-    if args.json {
-        message::answer_json(&json)?;
-    } else {
-        message::answer(&text)?;
-    }
+    message::answer_either(args.json, || json, || text)?;
     Ok(u8::from(args.exit_code && !allowed))
 }
 

@@ -5,7 +5,7 @@ use nono::rollback::{Body, ChangeSet, FileDiff, Item, LineKind};
 
 use super::{Span, Style, mark, title};
 use crate::review::text;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, some};
 
 /// Maximum length of a bar.
 const BAR: usize = 40;
@@ -75,9 +75,6 @@ fn bar(stat: &Stat, most: usize, digits: usize) -> Vec<Span> {
 }
 
 fn sum(stats: &[Stat]) -> String {
-    let some = |count: usize, word: &str| {
-        format!("{} {word}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
-    };
     let (added, removed) = stats.iter().fold((0, 0), |sum, one| (sum.0 + one.added, sum.1 + one.removed));
     let (added, removed) = (some(added, "line"), some(removed, "line"));
     format!("{}, {added} added, {removed} removed", some(stats.len(), "path"))

@@ -16,7 +16,7 @@ use nono::audit::event::Decision;
 use nono::audit::{Catalogue, Filter, PublicKey};
 
 use super::links;
-use super::rollback::{resolved, some};
+use super::rollback::resolved;
 use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
 use crate::failure::Failure;
 use crate::host::host;

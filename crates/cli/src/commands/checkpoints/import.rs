@@ -8,9 +8,9 @@ use nono::session::SessionError;
 use super::CheckpointContext;
 use super::text::cut;
 use crate::args::ImportArgs;
-use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
+use crate::units::some;
 
 /// Maximum number of characters shown of what was not imported, and of the reason.
 const WORDS: usize = 200;
@@ -32,9 +32,12 @@ fn lines(imported: &Imported) -> Vec<String> {
         known => format!(", {known} known already"),
     };
     let mut lines = vec![format!("imported {}{known}", some(imported.checkpoints.len(), "checkpoint"))];
-    lines.extend(imported.projects.iter().map(|(project, new)| {
-        format!("  {}: {}", shown(project), some(usize::try_from(*new).unwrap_or(usize::MAX), "checkpoint"))
-    }));
+    lines.extend(
+        imported
+            .projects
+            .iter()
+            .map(|(project, new)| format!("  {}: {}", shown(project), some(*new, "checkpoint"))),
+    );
     lines.extend(
         imported
             .skipped

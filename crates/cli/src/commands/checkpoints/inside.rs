@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::text;
 use crate::args::{CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs};
 use crate::commands::rollback::conflicts;
-use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::host::request_socket;
 use crate::message;
+use crate::units::some;
 
 pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8, Failure> {
     let Some(socket) = request_socket() else {
@@ -69,8 +69,7 @@ impl Outside<'_> {
             return Ok(0);
         }
         let json::Listed { project, checkpoints, here } = json::listed(&answer).ok_or_else(strange)?;
-        let list = text::list(&project, &checkpoints, here.as_ref());
-        message::answer(&format!("{list}\n\n{}", text::HINTS))?;
+        message::answer(&text::list_and_hints(&project, &checkpoints, here.as_ref()))?;
         Ok(0)
     }
 
@@ -91,7 +90,7 @@ impl Outside<'_> {
 
     fn diff(&self, args: &DiffArgs) -> Result<u8, Failure> {
         for (given, flag) in
-            [(args.glob, "--glob"), (args.stat, "--stat"), (args.side_by_side, "--side-by-side")]
+            [(args.glob, "--glob"), (args.look.stat, "--stat"), (args.look.side_by_side, "--side-by-side")]
         {
             if given {
                 return Err(only_outside(flag));
@@ -104,7 +103,7 @@ impl Outside<'_> {
             brief: false,
         })?;
         let patch = answer["patch"].as_str().ok_or_else(strange)?;
-        if args.json {
+        if args.look.json {
             message::answer_json(&answer)?;
         } else if patch.is_empty() {
             message::line("nothing changed since this checkpoint");
@@ -117,11 +116,11 @@ impl Outside<'_> {
         }
         let left_out = answer["left_out"].as_u64().unwrap_or(0);
         if left_out > 0 {
-            let paths = some(usize::try_from(left_out).unwrap_or(usize::MAX), "path");
+            let paths = some(left_out, "path");
             message::line(&format!("{paths} not shown: too long, or not open to this sandbox"));
         }
         let differs = !patch.is_empty() || left_out > 0;
-        Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
+        Ok(if args.look.exit_code && differs { NOT_DONE } else { 0 })
     }
 
     fn restore(&self, args: CheckpointRestoreArgs) -> Result<u8, Failure> {
@@ -182,7 +181,6 @@ pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Fa
         |key: &str| answer[key].as_array().map(|all| all.len().saturating_add(more(key))).ok_or_else(strange);
     let counts = answer["counts"].as_object().ok_or_else(strange)?;
     let changed = counts.values().filter_map(Value::as_u64).sum::<u64>();
-    let changed = usize::try_from(changed).unwrap_or(usize::MAX);
     let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
     let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{what} {count}"));

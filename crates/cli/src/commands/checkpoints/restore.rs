@@ -21,6 +21,7 @@ use crate::commands::rollback::conflicts;
 use crate::commands::rollback::text::{self as words, Below};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
+use crate::units::some;
 
 pub(super) const UNDO: &str = "nono checkpoints undo";
 pub(super) const COMPLETES: &str = "interrupted; the next command for this project completes it";
@@ -161,9 +162,9 @@ impl<'a> OfProject<'a> {
             .iter()
             .map(|git| format!("{} differs and is left alone; {how} restores it too", below.show(git)))
             .collect();
-        let rest = usize::try_from(self.not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
+        let rest = self.not_covered.saturating_sub(lost as u64);
         if rest > 0 {
-            let paths = words::some(rest, "path");
+            let paths = some(rest, "path");
             lines.push(format!("not covered by this checkpoint, and left as they are: {paths}"));
         }
         lines
@@ -172,8 +173,7 @@ impl<'a> OfProject<'a> {
     /// Turns that are undone: `undo 2 turns: a, b`.
     fn turns(&self, word: &str) -> Option<String> {
         let names: Vec<String> = self.turns_undone.iter().map(|turn| text::cut(turn, 64)).collect();
-        (!names.is_empty())
-            .then(|| format!("{word} {}: {}", words::some(names.len(), "turn"), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{word} {}: {}", some(names.len(), "turn"), names.join(", ")))
     }
 }
 

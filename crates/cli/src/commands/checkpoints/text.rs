@@ -7,11 +7,10 @@ use nono::diagnostic::{escape, shown};
 
 use super::restore::{COMPLETES, UNDO};
 use crate::age::{ago, local};
-use crate::commands::rollback::some;
 use crate::commands::rollback::text::{self as words, Below, Length};
 use crate::message;
 use crate::review::text::columns;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, shortened, some};
 
 /// Maximum number of characters of a reason.
 const REASON: usize = 72;
@@ -30,8 +29,16 @@ pub(in crate::commands) fn list(
     lines.join("\n")
 }
 
-/// Hints below a list.
-pub(super) const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
+/// [`list`], with hints below it.
+pub(super) fn list_and_hints(
+    project: &Path,
+    checkpoints: &[Checkpoint],
+    here: Option<&CheckpointId>,
+) -> String {
+    format!("{}\n\n{HINTS}", list(project, checkpoints, here))
+}
+
+const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
 see what changed:  nono checkpoints diff N\n\
 only one file:     nono checkpoints restore N FILE";
 
@@ -57,11 +64,7 @@ pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
 
 /// Escapes text and cuts it to this many characters.
 pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
-    let text = escape(text);
-    if text.chars().count() <= most {
-        return text;
-    }
-    text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
+    shortened(escape(text), most)
 }
 
 /// Counts as `(1 file, +1/-0)`; none where nothing changed.

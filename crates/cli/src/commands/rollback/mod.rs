@@ -21,7 +21,6 @@ pub(super) use perform::{OfSession, SessionTask};
 pub(super) use restore::conflicts;
 pub(super) use session_choice::{SessionChoice, brief};
 pub(super) use show::present;
-pub(super) use text::some;
 pub(super) use verify::lost_paths;
 
 use crate::args::{RollbackCommand, SessionArg};

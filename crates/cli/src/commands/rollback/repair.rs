@@ -7,10 +7,10 @@ use nono::diagnostic::{escape, shown};
 use nono::rollback::repair::{Repaired, RepairedStore};
 
 use super::SessionContext;
-use super::text::some;
 use crate::args::RepairArgs;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
+use crate::units::some;
 
 pub(super) fn repair(args: &RepairArgs, place: &SessionContext) -> Result<u8, Failure> {
     let sessions = place.catalogue.repair(args.dry_run)?;
@@ -24,9 +24,7 @@ pub(super) fn repair(args: &RepairArgs, place: &SessionContext) -> Result<u8, Fa
         if args.dry_run { message::answer(&text)? } else { message::line(&text) }
     }
     let problems = || sessions.problems.iter().chain(&projects.problems);
-    for problem in problems() {
-        message::line(&format!("error: {}", escape(problem)));
-    }
+    message::problems("error", problems());
     let lost = sessions.stores.iter().any(|(_, store)| !store.lost.is_empty());
     Ok(if lost || problems().next().is_some() { NOT_DONE } else { 0 })
 }
@@ -97,7 +95,7 @@ fn store_lines(dir: &Path, store: &RepairedStore, words: &RepairTexts) -> Vec<St
         }
     }
     if store.debris > 0 {
-        let left = some(usize::try_from(store.debris).unwrap_or(usize::MAX), "file");
+        let left = some(store.debris, "file");
         lines.push(format!("{} {left} left by killed processes", words.removed));
     }
     lines

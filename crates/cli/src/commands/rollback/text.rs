@@ -10,7 +10,7 @@ use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 
 use crate::message;
-use crate::units::grouped;
+use crate::units::{grouped, some};
 
 /// Maximum number of lines of a list before a question.
 const SOME: usize = 20;
@@ -41,11 +41,6 @@ impl<'a> Below<'a> {
             _ => shown(path),
         }
     }
-}
-
-/// Number with a noun: `1 session`, `1,200 sessions`.
-pub(in crate::commands) fn some(number: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// Lines of a plan.
