@@ -8,7 +8,7 @@ mod unified;
 
 use nono::rollback::{LineKind, PatchLine, Segment};
 
-pub(crate) use columns::side_by_side;
+pub(crate) use columns::{pairs, side_by_side};
 pub(crate) use header::{header, mark, title};
 pub(crate) use stat::{Stat, stat};
 pub(crate) use unified::unified;
@@ -118,6 +118,15 @@ fn without_return(segment: &Segment, is_last: bool) -> &[u8] {
     match segment.text.strip_suffix(b"\r") {
         Some(rest) if is_last && !segment.differs => rest,
         _ => &segment.text,
+    }
+}
+
+/// Mark of a line.
+pub(crate) fn sign(kind: LineKind) -> char {
+    match kind {
+        LineKind::Context => ' ',
+        LineKind::Removed => '-',
+        LineKind::Added => '+',
     }
 }
 

@@ -13,6 +13,7 @@ use super::marks::{Marked, MarkedItems};
 use super::tree::RowContent;
 use super::view::{Text, View, ViewLine};
 use super::{labels, text};
+use crate::paint::sign;
 use crate::syntax::{Tint, Tints};
 
 /// Minimum width for two columns by default.
@@ -171,15 +172,10 @@ fn at(is_at: bool) -> Modifier {
 }
 
 fn gutter(numbers: String, kind: LineKind, is_at: bool) -> Vec<Span<'static>> {
-    let sign = match kind {
-        LineKind::Context => " ",
-        LineKind::Removed => "-",
-        LineKind::Added => "+",
-    };
     let quiet = Style::new().fg(Color::DarkGray).add_modifier(at(is_at));
     vec![
         Span::styled(numbers, quiet),
-        Span::styled(sign, side(kind).add_modifier(Modifier::BOLD | at(is_at))),
+        Span::styled(sign(kind).to_string(), side(kind).add_modifier(Modifier::BOLD | at(is_at))),
     ]
 }
 
