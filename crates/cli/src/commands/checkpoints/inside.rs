@@ -1,7 +1,6 @@
 //! `nono checkpoints` inside a sandbox: requests to the supervisor, which has the checkpoints and asks the user before
 //! it restores anything. This process changes no file.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -55,8 +54,11 @@ impl Outside<'_> {
         supervisor_request::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
     }
 
-    pub(in crate::commands) fn paths(&self, typed: Vec<OsString>) -> Vec<supervisor_request::Path> {
-        typed.into_iter().map(|path| supervisor_request::Path(self.cwd.join(path))).collect()
+    pub(in crate::commands) fn paths(
+        &self,
+        typed: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Vec<supervisor_request::Path> {
+        typed.into_iter().map(|path| self.at(Some(path.as_ref()))).collect()
     }
 
     fn list(&self, args: &CheckpointListArgs) -> Result<u8, Failure> {
@@ -99,7 +101,7 @@ impl Outside<'_> {
         let answer = self.ask(RemoteAction::Diff {
             dir: self.at(args.checkpoint.project.path.as_deref()),
             target: args.checkpoint.checkpoint.clone(),
-            paths: self.paths(args.paths.clone()),
+            paths: self.paths(&args.paths),
             brief: false,
         })?;
         let patch = answer["patch"].as_str().ok_or_else(strange)?;
