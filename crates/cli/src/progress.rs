@@ -106,27 +106,20 @@ pub(crate) struct Worked<T> {
     pub(crate) signal: Option<i32>,
 }
 
-/// Worker that reports its progress to a watcher.
+/// Worker that reports its progress to an observer.
 pub(crate) trait ReportsProgress {
-    /// Sets the watcher; none removes it.
-    fn watch(&mut self, watcher: Option<ProgressObserver>);
+    fn watch(&mut self, observer: impl Observer + Send + 'static);
 }
 
 impl ReportsProgress for RollbackSession {
-    fn watch(&mut self, watcher: Option<ProgressObserver>) {
-        match watcher {
-            Some(watcher) => self.manager().observe(watcher),
-            None => self.manager().observe(()),
-        }
+    fn watch(&mut self, observer: impl Observer + Send + 'static) {
+        self.manager().observe(observer);
     }
 }
 
 impl ReportsProgress for CheckpointManager {
-    fn watch(&mut self, watcher: Option<ProgressObserver>) {
-        match watcher {
-            Some(watcher) => self.observe(watcher),
-            None => self.observe(()),
-        }
+    fn watch(&mut self, observer: impl Observer + Send + 'static) {
+        self.observe(observer);
     }
 }
 
@@ -137,10 +130,10 @@ pub(crate) fn attempt<W: ReportsProgress, T>(
     work: impl FnOnce(&mut W) -> T,
 ) -> io::Result<Worked<T>> {
     let interrupts = Arc::new(Interrupts::block()?);
-    worker.watch(Some(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
+    worker.watch(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
     let value = work(worker);
     // Clears the line, and releases the other reference to the signals.
-    worker.watch(None);
+    worker.watch(());
     Ok(Worked { value, signal: interrupts.requested() })
 }
 

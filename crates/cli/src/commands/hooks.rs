@@ -50,11 +50,7 @@ pub(super) fn for_user(agent: Agent, host: &Host) -> Result<InstallRequest, Fail
 }
 
 pub(super) fn failure(error: &InstallError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error.to_string()).hint_if(error.hint())
 }
 
 fn change(

@@ -21,7 +21,7 @@ use nono::checkpoints::{
 };
 use nono::session::SessionError;
 
-pub(super) use restore::OfProject;
+pub(super) use restore::{CheckpointTask, OfProject};
 
 use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
 use crate::failure::Failure;

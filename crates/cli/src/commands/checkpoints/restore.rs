@@ -35,17 +35,19 @@ pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut CheckpointContext
     let checkpoint = place.manager.find(&dir, &target)?;
     let paths = chosen(place, &dir, &target, &typed, args.glob)?;
     let choice = CheckpointChoice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
-    perform(OfProject::restore(place, dir, checkpoint, choice), args.consent)
+    let task = CheckpointTask::Restore(Box::new(checkpoint), choice);
+    perform(OfProject::new(place, dir, task), args.consent)
 }
 
 pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
-    perform(OfProject::take_back(place, dir), args.consent)
+    perform(OfProject::new(place, dir, CheckpointTask::TakeBack), args.consent)
 }
 
 /// Kind of restore.
-enum CheckpointTask {
+pub(crate) enum CheckpointTask {
     Restore(Box<Checkpoint>, CheckpointChoice),
+    /// Undo of one turn of an agent, but not of those that came later.
     Turn(Box<TurnLink>, CheckpointChoice),
     TakeBack,
 }
@@ -67,27 +69,18 @@ pub(crate) struct OfProject<'a> {
 }
 
 impl<'a> OfProject<'a> {
-    pub(crate) fn restore(
-        place: &'a mut CheckpointContext,
-        dir: PathBuf,
-        checkpoint: Checkpoint,
-        choice: CheckpointChoice,
-    ) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::Restore(Box::new(checkpoint), choice))
-    }
-
-    /// Undoes one turn of an agent, but not those that came later.
-    pub(crate) fn turn(
-        place: &'a mut CheckpointContext,
-        dir: PathBuf,
-        turn: TurnLink,
-        choice: CheckpointChoice,
-    ) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::Turn(Box::new(turn), choice))
-    }
-
-    pub(crate) fn take_back(place: &'a mut CheckpointContext, dir: PathBuf) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::TakeBack)
+    pub(crate) fn new(place: &'a mut CheckpointContext, dir: PathBuf, task: CheckpointTask) -> OfProject<'a> {
+        OfProject {
+            place,
+            project: dir.clone(),
+            dir,
+            task,
+            turns_undone: Vec::new(),
+            agents: Vec::new(),
+            not_covered: 0,
+            checkpoint: None,
+            in_undo: false,
+        }
     }
 
     pub(crate) fn within_undo(self) -> OfProject<'a> {
@@ -96,21 +89,6 @@ impl<'a> OfProject<'a> {
 
     fn undo_command(&self) -> &'static str {
         if self.in_undo { "nono redo" } else { UNDO }
-    }
-
-    fn new(place: &'a mut CheckpointContext, dir: PathBuf, task: CheckpointTask) -> OfProject<'a> {
-        let project = dir.clone();
-        OfProject {
-            place,
-            dir,
-            task,
-            project,
-            turns_undone: Vec::new(),
-            agents: Vec::new(),
-            not_covered: 0,
-            checkpoint: None,
-            in_undo: false,
-        }
     }
 
     /// Plans without progress and without handling of interrupts.

@@ -19,7 +19,7 @@ use super::call::{Agreement, McpCall};
 use super::responses;
 use crate::age::ago;
 use crate::commands::checkpoints::create::skipped;
-use crate::commands::checkpoints::{CheckpointContext, OfProject, here, text};
+use crate::commands::checkpoints::{CheckpointContext, CheckpointTask, OfProject, here, text};
 use crate::commands::perform::{Restoration, done_lines, has_work, plan_lines};
 use crate::commands::rollback;
 use crate::commands::rollback::text::Length;
@@ -99,7 +99,8 @@ fn restored(
     };
     let command = command(&id, paths);
     let choice = CheckpointChoice { paths: chosen, ..CheckpointChoice::default() };
-    let mut task = OfProject::restore(place, dir.clone(), checkpoint, choice);
+    let task = CheckpointTask::Restore(Box::new(checkpoint), choice);
+    let mut task = OfProject::new(place, dir.clone(), task);
     let plan = task.plan_quietly()?;
     let lines = cut(plan_lines(&task, &plan, Length::Cut).join("\n"), PLAN);
     let about = |restored: bool| json!({"restored": restored, "checkpoint": id, "command": command});
