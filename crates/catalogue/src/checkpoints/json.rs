@@ -12,6 +12,7 @@ use nono_checkpoint::{
 };
 use nono_history::{Done, Plan as RestorePlan};
 use nono_snapshot::ChangeType;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Differences};
@@ -61,15 +62,7 @@ fn read(one: &Value) -> Option<Checkpoint> {
         snapshot: 0,
         time: text("time")?,
         reason: text("reason")?,
-        origin: Origin {
-            agent: text("agent"),
-            session: text("session"),
-            turn: text("turn"),
-            prompt: text("prompt"),
-            tool: text("tool"),
-            call: text("call"),
-            run: text("run"),
-        },
+        origin: Origin::deserialize(one).ok()?,
         begun: None,
         name: text("name"),
         pinned: one["pinned"].as_bool()?,
@@ -278,7 +271,8 @@ pub fn purged_everywhere(done: &PurgedEverywhere) -> Value {
 }
 
 pub fn purged(purged: &Purged) -> Value {
-    let holder = |(holder, paths): &(PathBuf, Vec<PathBuf>)| json!({"by": path(holder), "paths": paths.iter().map(|one| path(one)).collect::<Vec<_>>()});
+    let holder =
+        |(holder, paths): &(PathBuf, Vec<PathBuf>)| json!({"by": path(holder), "paths": json::paths(paths)});
     json!({
         "dry_run": false,
         "project": path(&purged.project),
@@ -294,7 +288,7 @@ pub fn verified(found: &ProjectVerified) -> Value {
         json!({
             "project": path(&lost.project),
             "checkpoint": checkpoint(&lost.checkpoint),
-            "paths": lost.paths.iter().map(|one| path(one)).collect::<Vec<_>>(),
+            "paths": json::paths(&lost.paths),
         })
     };
     json!({

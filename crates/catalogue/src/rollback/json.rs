@@ -6,6 +6,7 @@ use nono_snapshot::SnapshotId;
 use serde_json::{Value, json};
 
 use super::changes::JsonText;
+use super::patch;
 use super::repair::Repaired;
 use super::{
     AllVerified, ChangeSet, Done, Item, Plan, Pruned, RollbackError, RollbackSession, SessionEntry,
@@ -94,7 +95,7 @@ pub fn change(
     diff: bool,
 ) -> Result<Value, RollbackError> {
     let mut value = json!(item);
-    value["binary"] = json!(session.is_binary(item)?);
+    value["binary"] = json!(patch::is_binary(session.engine(), item)?);
     if diff {
         let mut patch = Vec::new();
         session.write_patch(set, &[item], &mut patch)?;

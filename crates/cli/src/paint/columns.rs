@@ -3,7 +3,7 @@
 use nono::rollback::{Hunk, LineKind, PatchLine};
 use unicode_width::UnicodeWidthChar;
 
-use super::{Span, Style, content, digits, sign};
+use super::{Span, Style, content, digits};
 
 /// Minimum width of a column.
 const LEAST: usize = 8;
@@ -44,7 +44,7 @@ impl Layout {
         let Some(line) = line else { return Vec::new() };
         let number = if is_old { line.old_number } else { line.new_number };
         let number = number.map(|number| number.to_string()).unwrap_or_default();
-        let sign = sign(line.kind);
+        let sign = line.kind.sign();
         let width = self.digits;
         let broken = broken(content(line), self.text);
         let row = |(at, spans): (usize, Vec<Span>)| {

@@ -121,15 +121,6 @@ fn without_return(segment: &Segment, is_last: bool) -> &[u8] {
     }
 }
 
-/// Mark of a line.
-pub(crate) fn sign(kind: LineKind) -> char {
-    match kind {
-        LineKind::Context => ' ',
-        LineKind::Removed => '-',
-        LineKind::Added => '+',
-    }
-}
-
 fn style(kind: LineKind, differs: bool) -> Style {
     match (kind, differs) {
         (LineKind::Context, _) => Style::Plain,

@@ -1,7 +1,7 @@
 //! Number of changed lines per file, with a bar.
 
-use nono::rollback::patch::Blob;
-use nono::rollback::{Body, ChangeSet, FileDiff, Item, LineKind};
+use nono::rollback::patch::{Blob, line_counts};
+use nono::rollback::{Body, ChangeSet, FileDiff, Item};
 
 use super::{Span, Style, mark, title};
 use crate::review::text;
@@ -27,9 +27,8 @@ impl Stat {
         let sizes = |what: &str, old, new| Some(format!("{what}, {} -> {}", size(old), size(new)));
         let (added, removed, words) = match &diff.body {
             Body::Text(hunks) => {
-                let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
-                let of = |kind| lines().filter(|line| line.kind == kind).count();
-                (of(LineKind::Added), of(LineKind::Removed), None)
+                let (added, removed) = line_counts(hunks);
+                (added, removed, None)
             }
             Body::Binary { old, new } => (0, 0, sizes("binary", old, new)),
             Body::Large { old, new } => (0, 0, sizes("large", old, new)),

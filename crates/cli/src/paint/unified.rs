@@ -2,7 +2,7 @@
 
 use nono::rollback::{Hunk, PatchLine};
 
-use super::{Span, Style, content, digits, sign, style};
+use super::{Span, Style, content, digits, style};
 
 /// Lines of the hunks, with a separator between hunks.
 pub(crate) fn unified(hunks: &[Hunk]) -> impl Iterator<Item = Vec<Span>> + '_ {
@@ -18,7 +18,7 @@ fn line(line: &PatchLine, width: usize) -> Vec<Span> {
     let (old, new) = (number(line.old_number), number(line.new_number));
     let mut spans = vec![
         Span::new(format!("{old:>width$} {new:>width$} "), Style::Faint),
-        Span::new(sign(line.kind), style(line.kind, false)),
+        Span::new(line.kind.sign(), style(line.kind, false)),
     ];
     spans.extend(content(line));
     spans

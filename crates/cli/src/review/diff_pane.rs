@@ -13,7 +13,6 @@ use super::marks::{Marked, MarkedItems};
 use super::tree::RowContent;
 use super::view::{Text, View, ViewLine};
 use super::{labels, text};
-use crate::paint::sign;
 use crate::syntax::{Tint, Tints};
 
 /// Minimum width for two columns by default.
@@ -175,7 +174,7 @@ fn gutter(numbers: String, kind: LineKind, is_at: bool) -> Vec<Span<'static>> {
     let quiet = Style::new().fg(Color::DarkGray).add_modifier(at(is_at));
     vec![
         Span::styled(numbers, quiet),
-        Span::styled(sign(kind).to_string(), side(kind).add_modifier(Modifier::BOLD | at(is_at))),
+        Span::styled(kind.sign().to_string(), side(kind).add_modifier(Modifier::BOLD | at(is_at))),
     ]
 }
 

@@ -141,7 +141,7 @@ fn diff_lines(view: &View) -> Vec<String> {
         ViewLine::Header(hunk) => view.headers[hunk].clone(),
         ViewLine::One(hunk, line) => {
             let line = &view.hunks[hunk][line];
-            format!("{}{}", paint::sign(line.kind), line.shown)
+            format!("{}{}", line.kind.sign(), line.shown)
         }
         ViewLine::Two(..) => String::new(),
     };

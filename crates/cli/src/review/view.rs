@@ -98,7 +98,7 @@ impl View {
         match &diff.body {
             Body::Text(hunks) => {
                 self.is_partial = item.kind == ItemKind::Modified && is_file(item);
-                self.headers = hunks.iter().map(header).collect();
+                self.headers = hunks.iter().map(Hunk::header).collect();
                 self.hunks = hunks.iter().map(|hunk| hunk.lines.iter().map(Text::new).collect()).collect();
                 self.tints = hunks.iter().map(|_| None).collect();
                 if hunks.is_empty() && diff.old_mode == diff.new_mode {
@@ -179,11 +179,6 @@ fn notes(set: &ChangeSet, item: &Item) -> Vec<String> {
         notes.push(format!("! {}: {}", later.what, later.why));
     }
     notes
-}
-
-fn header(hunk: &Hunk) -> String {
-    let Hunk { old_start, old_count, new_start, new_count, .. } = hunk;
-    format!("@@ -{old_start},{old_count} +{new_start},{new_count} @@")
 }
 
 impl Text {
