@@ -41,10 +41,7 @@ use crate::failure::USAGE;
 /// Run an AI agent, or any command, in a sandbox that the kernel enforces.
 #[derive(Debug, Parser)]
 #[command(name = "nono", version, about, arg_required_else_help = true)]
-#[command(
-    after_help = "Example:\n  nono run --allow . -- make test\n\nExit codes: the command's own; 128+n for signal n; \
-126 not executable; 127 not found; 124 out of time; 125 the command was not run; 2 wrong usage."
-)]
+#[command(after_help = after_help("nono"))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -53,146 +50,110 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command in a sandbox, with a supervisor outside it
-    #[command(
-        after_help = "Examples:\n  nono run --allow . -- make test\n  nono run -p rust-dev -- cargo build\n  \
-nono run --read /data --max-time 10m -- python3 analyse.py"
-    )]
+    #[command(after_help = after_help("run"))]
     Run(Box<RunArgs>),
     /// Start your shell in a sandbox
-    #[command(after_help = "Example:\n  nono shell --allow . --read ~/notes")]
+    #[command(after_help = after_help("shell"))]
     Shell(Box<ShellArgs>),
     /// Start Claude Code in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono claude\n  nono claude --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("claude"))]
     Claude(AgentArgs),
     /// Start Codex in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono codex\n  nono codex --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("codex"))]
     Codex(AgentArgs),
     /// Start Gemini CLI in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono gemini\n  nono gemini --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("gemini"))]
     Gemini(AgentArgs),
     /// Start OpenCode in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono opencode\n  nono opencode --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("opencode"))]
     Opencode(AgentArgs),
     /// Start Qwen Code in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono qwen\n  nono qwen --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("qwen"))]
     Qwen(AgentArgs),
     /// Start Hermes in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono hermes\n  nono hermes --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("hermes"))]
     Hermes(AgentArgs),
     /// Start aider in a sandbox, with undo
-    #[command(disable_help_flag = true, after_help = "Examples:\n  nono aider\n  nono aider --reset")]
+    #[command(disable_help_flag = true, after_help = after_help("aider"))]
     Aider(AgentArgs),
     /// Confine this process and become the command: no supervisor, smallest surface
-    #[command(after_help = "Example:\n  nono wrap --read /data -- wc -l /data/log.txt")]
+    #[command(after_help = after_help("wrap"))]
     Wrap(Box<WrapArgs>),
     /// Look at what sessions changed, put it back, check and remove them
-    #[command(
-        after_help = "Examples:\n  nono rollback list\n  nono rollback show\n  nono rollback restore last"
-    )]
+    #[command(after_help = after_help("rollback"))]
     Rollback(RollbackArgs),
     /// Undo what the last session in this directory did: shows the plan, and asks
-    #[command(
-        after_help = "Examples:\n  nono undo\n  nono undo --dry-run\n  nono undo my-session --merge\n  nono undo --turn 2"
-    )]
+    #[command(after_help = after_help("undo"))]
     Undo(UndoArgs),
     /// Take the last undo or restore back
-    #[command(after_help = "Example:\n  nono redo")]
+    #[command(after_help = after_help("redo"))]
     Redo(ConsentArgs),
     /// List what agents did here, turn by turn: the request, the calls made, the files changed
-    #[command(after_help = "Examples:\n  nono turns\n  nono turns 2\n  nono undo --turn 2\n\n\
-A turn is what an agent does between two messages of a person. Numbers are counted from the newest each time; ids stay.")]
+    #[command(after_help = after_help("turns"))]
     Turns(TurnsArgs),
     /// Show what is protected, what runs and what can be undone in this directory
-    #[command(after_help = "Examples:\n  nono status\n  nono status --json")]
+    #[command(after_help = after_help("status"))]
     Status(JsonArg),
     /// Show what the last session in this directory changed; without one, what changed since the newest checkpoint
-    #[command(after_help = "Examples:\n  nono diff\n  nono diff --stat src\n  nono diff | git apply -R\n\n\
-Stderr names what is compared. Sessions that changed nothing are skipped. When stdout is not a terminal, the output \
-is a patch. Exit codes: 0; with --exit-code 1 when something differs.")]
+    #[command(after_help = after_help("diff"))]
     Diff(DiffHereArgs),
     /// List every version of a file, and which turn, command or session made it
-    #[command(after_help = "Examples:\n  nono log src/main.rs\n  nono log src/main.rs --json")]
+    #[command(after_help = after_help("log"))]
     Log(LogArgs),
     /// Print a file as it was: at a checkpoint, before a session, or in a version of `nono log`
-    #[command(after_help = "Examples:\n  nono cat 2:src/main.rs\n  nono cat 1f3a9c20:src/main.rs > old.rs")]
+    #[command(after_help = after_help("cat"))]
     Cat(CatArgs),
     /// List, compare and restore earlier states of a project, kept while agents work on it
-    #[command(
-        after_help = "Examples:\n  nono checkpoints\n  nono checkpoints list\n  nono checkpoints diff 1\n  \
-nono checkpoints restore 1"
-    )]
+    #[command(after_help = after_help("checkpoints"))]
     Checkpoints(Box<CheckpointsArgs>),
     /// Called by agents before and after their tools: reads the agent's JSON on stdin, answers in its format
-    #[command(
-        after_help = "Example:\n  nono hook claude-code PreToolUse < payload.json\n\n`nono hooks install` writes it into an \
-agent's settings. It blocks no tool but one that would remove nono's own history: whatever goes wrong is in the answer, and the exit \
-code is 0."
-    )]
+    #[command(after_help = after_help("hook"))]
     Hook(HookArgs),
     /// Put nono's hooks into a coding agent: a checkpoint before each risky step, and /rollback inside the agent
-    #[command(
-        after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks status\n  nono hooks remove claude-code"
-    )]
+    #[command(after_help = after_help("hooks"))]
     Hooks(HooksArgs),
     /// Look at what sessions did, and check that the records were not changed
-    #[command(
-        after_help = "Examples:\n  nono audit list --since 2d\n  nono audit show last\n  nono audit verify"
-    )]
+    #[command(after_help = after_help("audit"))]
     Audit(AuditArgs),
     /// Explain whether a path or a host is open, by which rule, and what would open it
-    #[command(
-        after_help = "Examples:\n  nono why --path ~/.ssh/id_ed25519\n  nono why -p claude-code --host example.org --port 443\n  \
-nono why --self --path /etc/shadow"
-    )]
+    #[command(after_help = after_help("why"))]
     Why(Box<WhyArgs>),
     /// List the running sessions
-    #[command(after_help = "Example:\n  nono ps --json")]
+    #[command(after_help = after_help("ps"))]
     Ps(JsonArg),
     /// Show what a running session does: its denials, grants and questions
-    #[command(after_help = "Examples:\n  nono inspect last\n  nono inspect my-session --json")]
+    #[command(after_help = after_help("inspect"))]
     Inspect(InspectArgs),
     /// End a running session and everything it started
-    #[command(
-        after_help = "Examples:\n  nono stop last\n  nono stop my-session --dry-run\n\nEverything gets SIGTERM first, and \
-SIGKILL a second later. Exit codes: 0 it is being ended; 125 there is no such session, or it does not answer."
-    )]
+    #[command(after_help = after_help("stop"))]
     Stop(StopArgs),
     /// From inside a sandbox: ask for a file or a folder that was not granted
-    #[command(
-        after_help = "Examples:\n  nono request --read ~/notes.txt --reason 'the task mentions it' > notes.txt\n  \
-nono request --write /srv/report.txt --reason 'to leave the report' -- sh -c 'date >&3'\n\n\
-What is granted is an open file, and it ends with the process that has it. So: with a command, the command runs with it \
-as descriptor 3 (NONO_FD=3); without one, --read copies the file to stdout, as cat would, and the others only say what \
-the answer was.\nExit codes: 0 granted (or the command's own); 1 denied; 125 not inside a sandbox, or no answer."
-    )]
+    #[command(after_help = after_help("request"))]
     Request(RequestArgs),
     /// Run a command, watch what it does, and propose the smallest profile for it
-    #[command(after_help = "Examples:\n  nono learn -- ./build.sh > profile.json\n  \
-nono learn --allow-all --rollback --save build -- ./build.sh\n  nono run -p build -- ./build.sh\n\n\
-You are not asked, and only what the profile and the flags open is open, unless --allow-all is given. The proposal \
-goes to stdout, and the command's stdout to stderr; with --save the command keeps its stdout. Exit \
-codes: as `nono run`.")]
+    #[command(after_help = after_help("learn"))]
     Learn(Box<LearnArgs>),
     /// Serve checkpoints, why and request to an agent, as tools of the Model Context Protocol on stdin and stdout
-    #[command(
-        after_help = "Examples:\n  nono mcp\n  claude mcp add nono -- nono mcp\n\nA restore, and access to more, wait for the \
-person: inside a sandbox the supervisor asks, outside the agent shows the plan and asks. Ends when stdin does."
-    )]
+    #[command(after_help = after_help("mcp"))]
     Mcp,
     /// List, show, compare, check and create profiles
-    #[command(after_help = "Examples:\n  nono profile list\n  nono profile show rust-dev")]
+    #[command(after_help = after_help("profile"))]
     Profile(ProfileArgs),
     /// Show what this machine can enforce, and try it
-    #[command(after_help = "Example:\n  nono setup --check-only")]
+    #[command(after_help = after_help("setup"))]
     Setup(SetupArgs),
     /// Print a completion script for a shell
-    #[command(
-        after_help = "Example:\n  nono completion bash > ~/.local/share/bash-completion/completions/nono"
-    )]
+    #[command(after_help = after_help("completion"))]
     Completion(CompletionArgs),
     /// Print a manual page
-    #[command(after_help = "Examples:\n  nono man | man -l -\n  nono man --dir ./man")]
+    #[command(after_help = after_help("man"))]
     Man(ManArgs),
+}
+
+/// Text below the help of a command, from `after_help.txt`: examples, and what else one has to know.
+fn after_help(command: &str) -> &'static str {
+    let mut all = include_str!("after_help.txt").split("\n== ").filter_map(|part| part.split_once('\n'));
+    all.find(|(of, _)| *of == command).map_or("", |(_, text)| text.trim_end())
 }
 
 /// Flag of commands that have no other.
@@ -255,14 +216,14 @@ pub(crate) struct ProfileArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
     /// The profiles there are, built in and your own
-    #[command(after_help = "Example:\n  nono profile list --json")]
+    #[command(after_help = after_help("profile list"))]
     List {
         /// Answer as JSON
         #[arg(long)]
         json: bool,
     },
     /// A profile with everything it inherits
-    #[command(after_help = "Example:\n  nono profile show claude-code")]
+    #[command(after_help = after_help("profile show"))]
     Show {
         /// A name, or a file
         profile: String,
@@ -271,7 +232,7 @@ pub(crate) enum ProfileCommand {
         json: bool,
     },
     /// What differs between two profiles
-    #[command(after_help = "Example:\n  nono profile diff default rust-dev")]
+    #[command(after_help = after_help("profile diff"))]
     Diff {
         /// A name, or a file
         from: String,
@@ -285,14 +246,14 @@ pub(crate) enum ProfileCommand {
         exit_code: bool,
     },
     /// Check profile files
-    #[command(after_help = "Example:\n  nono profile validate ./my-profile.json")]
+    #[command(after_help = after_help("profile validate"))]
     Validate {
         /// The files to check
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// Start a new profile of your own
-    #[command(after_help = "Example:\n  nono profile init my-agent --extends claude-code")]
+    #[command(after_help = after_help("profile init"))]
     Init {
         /// The name of the new profile
         name: String,
@@ -304,10 +265,10 @@ pub(crate) enum ProfileCommand {
         dry_run: bool,
     },
     /// Agree to the profile that a project carries (.nono/profile.json), after it was shown
-    #[command(after_help = "Example:\n  nono profile trust --show")]
+    #[command(after_help = after_help("profile trust"))]
     Trust(TrustArgs),
     /// The JSON schema of a profile
-    #[command(after_help = "Example:\n  nono profile schema > nono-profile.schema.json")]
+    #[command(after_help = after_help("profile schema"))]
     Schema,
 }
 
@@ -365,5 +326,27 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             crate::message::line(error.to_string().trim_end());
             ExitCode::from(USAGE)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_text_below_a_help_is_found() {
+        let text =
+            |command: &clap::Command| command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let mut waiting = vec![Cli::command()];
+        let mut found = 0;
+        while let Some(command) = waiting.pop() {
+            let is_shown = !command.is_hide_set() && command.get_name() != "help";
+            assert!(!is_shown || text(&command).starts_with("Example"), "{}", command.get_name());
+            found += usize::from(!text(&command).is_empty());
+            waiting.extend(command.get_subcommands().cloned());
+        }
+        assert_eq!(found, include_str!("after_help.txt").matches("\n== ").count());
     }
 }
