@@ -117,15 +117,8 @@ pub fn done(id: &str, done: &Done) -> Value {
 /// Result of pruning, or of a dry run.
 pub fn pruned(pruned: &Pruned, dry_run: bool) -> Result<Value, RollbackError> {
     let Pruned { removed, bytes_before, bytes_after, over_budget, problems } = pruned;
-    let freed = json::Freed {
-        dry_run,
-        bytes_before: *bytes_before,
-        bytes_after: *bytes_after,
-        over_budget: *over_budget,
-    };
     let removed = removed.iter().map(session).collect::<Result<Vec<_>, _>>()?;
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Ok(json::removal(freed, &removed, &problems))
+    Ok(json::removal(dry_run, &removed, (*bytes_before, *bytes_after), *over_budget, problems))
 }
 
 /// Result of a repair, or of a dry run.

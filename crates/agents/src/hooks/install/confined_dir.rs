@@ -63,6 +63,13 @@ impl ConfinedDir {
         })
     }
 
+    fn at_if_there(&self, path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, InstallError> {
+        match self.at(path, flags, ResolveFlags::empty()) {
+            Err(InstallError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     /// The error for a link that is not followed: names the first such link in the path.
     fn leads_out(&self, path: &Path) -> InstallError {
         let mut place = self.root.clone();
@@ -83,11 +90,8 @@ impl ConfinedDir {
 
     /// The real location of a path; `None` if it does not exist.
     pub(super) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, InstallError> {
-        match self.at(path, OFlags::PATH, ResolveFlags::empty()) {
-            Ok(file) => self.name(&file).map(Some).map_err(failed(path)),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let file = self.at_if_there(path, OFlags::PATH)?;
+        file.map(|file| self.name(&file).map_err(failed(path))).transpose()
     }
 
     /// The path of an open file, beginning with the root as given.
@@ -99,11 +103,7 @@ impl ConfinedDir {
 
     /// The content of a regular file; `None` if it does not exist.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
-        match self.at(path, OFlags::RDONLY, ResolveFlags::empty()) {
-            Ok(file) => whole(File::from(file), path).map(Some),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.at_if_there(path, OFlags::RDONLY)?.map(|file| whole(File::from(file), path)).transpose()
     }
 
     /// Whether the path is a dangling link.
@@ -165,10 +165,6 @@ impl ConfinedDir {
         let (folder, name) = self.parent(path, ResolveFlags::NO_SYMLINKS)?;
         rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(failed(path))
     }
-}
-
-fn is_absent(error: &InstallError) -> bool {
-    matches!(error, InstallError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
 fn failed(path: &Path) -> impl Fn(Errno) -> InstallError {

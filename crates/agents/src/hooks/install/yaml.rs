@@ -33,13 +33,9 @@ impl YamlProblem {
 /// Lines of one hook, below its event.
 fn item(hook: &Hook, indent: usize) -> Vec<String> {
     let blanks = " ".repeat(indent);
-    let mut lines = Vec::new();
     // A JSON string is a valid YAML string.
-    let text = |text: &str| serde_json::Value::from(text).to_string();
-    let command = format!("command: {}", text(&hook.command));
-    lines.push(format!("{blanks}- {command}"));
-    lines.push(format!("{blanks}  timeout: {}", hook.timeout));
-    lines
+    let command = serde_json::Value::from(hook.command.as_str());
+    vec![format!("{blanks}- command: {command}"), format!("{blanks}  timeout: {}", hook.timeout)]
 }
 
 fn event(hook: &Hook, indent: usize) -> Vec<String> {
