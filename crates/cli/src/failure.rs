@@ -9,7 +9,9 @@ use nono::audit::AuditError;
 use nono::checkpoints::import::ImportError;
 use nono::checkpoints::{CheckpointError, PathError, SettingsError};
 use nono::control::ControlError;
+use nono::hooks::install::InstallError;
 use nono::network::CredentialError;
+use nono::project_profile::ProjectProfileError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
 use nono::session::{HostError, LogError, SessionError};
@@ -150,6 +152,18 @@ impl From<PolicyError> for Failure {
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Failure {
         Failure::new(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Failure {
+        Failure::new(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<ProjectProfileError> for Failure {
+    fn from(error: ProjectProfileError) -> Failure {
+        Failure::new(error.to_string()).hint(error.hint())
     }
 }
 

@@ -199,21 +199,14 @@ impl CommonArgs {
             processes: self.max_procs,
             file_size: self.max_file_size,
         };
-        if let Some(name) = &self.name {
-            check_name(name)?;
+        if let Some(name) = self.name.as_ref().filter(|name| !nono::session::is_name(name)) {
+            return Err(Failure::usage(format!(
+                "--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
+            )));
         }
         request.name.clone_from(&self.name);
         Ok(request)
     }
-}
-
-fn check_name(name: &str) -> Result<(), Failure> {
-    if nono::session::is_name(name) {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
-    )))
 }
 
 impl PolicyArgs {

@@ -77,6 +77,7 @@ fn row(info: &SessionInfo) -> [String; 5] {
 fn details(status: &SessionStatus) -> Vec<String> {
     let SessionStatus { session: info, mediation, .. } = status;
     let none = || "none".to_owned();
+    let refused = mediation.refused.iter().map(|one| one.count).sum::<u64>() + mediation.refused_unlisted;
     let mut lines = vec![
         format!("session:    {}", escape(&info.id)),
         format!("name:       {}", info.name.as_deref().map_or_else(none, escape)),
@@ -87,17 +88,13 @@ fn details(status: &SessionStatus) -> Vec<String> {
         format!("grants:     {} from the start, {} since", info.grants, status.expansions),
         format!("questions:  {} asked, {} waiting", mediation.asked, status.questions_waiting),
         format!("rollback:   {}", info.rollback.as_deref().map_or_else(none, escape)),
-        format!("refused:    {}", count(&mediation.refused) + mediation.refused_unlisted),
+        format!("refused:    {}", refused),
     ];
     lines.extend(mediation.expansions.iter().map(|grant| {
         format!("  granted   {} {} (by {})", grant.access, shown(&grant.path), escape(&grant.by))
     }));
     lines.extend(mediation.refused.iter().map(|refused| format!("  refused   {}", refusal(refused))));
     lines
-}
-
-fn count(refused: &[Refused]) -> u64 {
-    refused.iter().map(|one| one.count).sum()
 }
 
 fn refusal(refused: &Refused) -> String {

@@ -49,17 +49,13 @@ pub(super) fn for_user(agent: Agent, host: &Host) -> Result<InstallRequest, Fail
     request(agent, ScopeArgs { scope: ScopeKind::User }, host)
 }
 
-pub(super) fn failure(error: &InstallError) -> Failure {
-    Failure::new(error.to_string()).hint_if(error.hint())
-}
-
 fn change(
     args: &HooksChangeArgs,
     verb: &str,
     plan: impl Fn(&InstallRequest) -> Result<InstallPlan, InstallError>,
 ) -> Result<u8, Failure> {
     let request = request(args.agent, args.scope, &host(None)?)?;
-    let plan = plan(&request).map_err(|error| failure(&error))?;
+    let plan = plan(&request)?;
     let consent = args.consent;
     if plan.changes.is_empty() || consent.dry_run {
         return tell(&plan, verb, None, consent);
@@ -75,7 +71,7 @@ fn change(
             refused.hint("add --yes to do it without asking")
         });
     }
-    let applied = install::apply(&plan).map_err(|error| failure(&error))?;
+    let applied = install::apply(&plan)?;
     tell(&plan, verb, Some(&applied), consent)
 }
 
@@ -105,8 +101,14 @@ fn tell(
     Ok(0)
 }
 
+/// Writes the files of a plan, and prints what was written.
+pub(super) fn carry_out(plan: &InstallPlan, verb: &str) -> Result<(), Failure> {
+    written(plan, verb, &install::apply(plan)?);
+    Ok(())
+}
+
 /// Prints what was written.
-pub(super) fn written(plan: &InstallPlan, verb: &str, applied: &Applied) {
+fn written(plan: &InstallPlan, verb: &str, applied: &Applied) {
     for backup in &applied.backups {
         message::line(&format!("kept a copy: {}", shown(backup)));
     }
@@ -142,7 +144,7 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
         // Without a named agent, those that cannot have hooks in this scope are skipped.
         match install::status(&request(agent, args.scope, &host)?) {
             Err(error) if args.agent.is_none() && error.is_no_place() => {}
-            status => all.push(status.map_err(|error| failure(&error))?),
+            status => all.push(status?),
         }
     }
     let value = || all.iter().map(json::status).collect::<Vec<_>>();

@@ -19,7 +19,9 @@ pub(super) trait Removal {
     fn lines(&self, before: bool) -> Vec<String>;
     fn json(&self, dry_run: bool) -> Result<Value, Failure>;
     /// Problems that prevented removals.
-    fn problems(&self) -> Vec<String>;
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Shows the plan, asks, and removes. `remove`: preview if its argument is set.

@@ -15,7 +15,7 @@ use super::upkeep;
 use crate::args::CommonArgs;
 use crate::message;
 use crate::progress::Bar;
-use crate::review::{self, ReviewOptions};
+use crate::review;
 use crate::units::{bytes, count, seconds};
 
 /// Run observer that prints to the terminal.
@@ -119,22 +119,21 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
             let counts = counts(&changed.counts);
             message::line(&format!("session {id}: {counts}; nono rollback show {id}", id = report.id));
             if let Some(changes) = changed.list.filter(|_| is_reviewed(common)) {
-                let how = ReviewOptions { tui: !common.tracking.no_tui };
-                review(&report.id, &report.dir, changes, host, how);
+                review(&report.id, &report.dir, changes, host, !common.tracking.no_tui);
             }
         }
     }
 }
 
 /// Runs the review. A failure is reported, but does not change the exit code.
-fn review(id: &str, dir: &Path, changes: ChangeSet, host: &Host, how: ReviewOptions) {
+fn review(id: &str, dir: &Path, changes: ChangeSet, host: &Host, tui: bool) {
     let catalogue = Catalogue::new(&host.context.state_dir);
     let opened = Catalogue::ended(id, dir).and_then(|entry| {
         let author = author(&entry.metadata.command, host);
         catalogue.recording(author).open(entry)
     });
     let reviewed = match opened {
-        Ok(session) => review::after_run(session, changes, how),
+        Ok(session) => review::after_run(session, changes, tui),
         Err(error) => Err(error.into()),
     };
     if let Err(failure) = reviewed {

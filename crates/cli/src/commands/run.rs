@@ -18,7 +18,7 @@ use nono::{
 
 use super::project_profile::{self, ProfileQuestion};
 use super::{approval_notices, dry_run, first_use, links, open_url, rollback_notices, silent_hooks, upkeep};
-use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
+use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
@@ -174,14 +174,9 @@ fn who_answers(common: &CommonArgs, resolved: &ResolvedRequest<'_>, host: &Host)
         backend: approver::backend(args, host, resolved.policy())?,
         accept_weaker: args.accept_weaker,
         own: approver::files(args)?,
-        urls: opener(args),
+        urls: args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>),
         off_terminal: false,
     })
-}
-
-/// Opener of web addresses, if `--open-url` is given.
-fn opener(args: &AskArgs) -> Option<Arc<dyn UrlOpener>> {
-    args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>)
 }
 
 /// Refuses flags that need a supervisor where there is none. Only `nono wrap` has no flags about diagnostics.

@@ -43,7 +43,7 @@ impl App {
                 }
             }
             Mode::Help { top } => {
-                if !scroll_text(top, super::popup::HELP.len(), code) {
+                if !scroll_text(top, super::popup::HELP.lines().count(), code) {
                     self.mode = Mode::Browse;
                 }
             }

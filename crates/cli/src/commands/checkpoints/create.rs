@@ -48,7 +48,7 @@ pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result
     Ok(0)
 }
 
-pub(in crate::commands) fn skipped(project: &str, why: &Skip) -> String {
+pub(crate) fn skipped(project: &str, why: &Skip) -> String {
     match why {
         Skip::Disabled => format!("checkpoints are off; none was taken of {project}"),
         Skip::ThisTurn(id) => format!("there is a checkpoint of this turn already: {}", id.short()),

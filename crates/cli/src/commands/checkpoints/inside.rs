@@ -35,26 +35,26 @@ pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8,
 }
 
 /// Connection to the supervisor, for requests from a directory.
-pub(in crate::commands) struct Outside<'a> {
-    pub(in crate::commands) socket: &'a Path,
-    pub(in crate::commands) cwd: &'a Path,
+pub(crate) struct Outside<'a> {
+    pub(crate) socket: &'a Path,
+    pub(crate) cwd: &'a Path,
     /// Time to wait for an answer; by default as long as the user takes.
-    pub(in crate::commands) wait: Wait<'a>,
+    pub(crate) wait: Wait<'a>,
 }
 
 impl Outside<'_> {
-    pub(in crate::commands) fn ask(&self, action: RemoteAction) -> Result<Value, Failure> {
+    pub(crate) fn ask(&self, action: RemoteAction) -> Result<Value, Failure> {
         request::history(self.socket, action, self.wait).map_err(|error| match error {
             RequestError::Refused(why) => Failure::refused(escape(&why)),
             error => error.into(),
         })
     }
 
-    pub(in crate::commands) fn at(&self, path: Option<&Path>) -> supervisor_request::Path {
+    pub(crate) fn at(&self, path: Option<&Path>) -> supervisor_request::Path {
         supervisor_request::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
     }
 
-    pub(in crate::commands) fn paths(
+    pub(crate) fn paths(
         &self,
         typed: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Vec<supervisor_request::Path> {
@@ -159,7 +159,7 @@ impl Outside<'_> {
 }
 
 /// Result of a request for a checkpoint, in a sentence.
-pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
+pub(crate) fn created(result: &Value) -> Result<String, Failure> {
     let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
     let word = |key: &str| result[key].as_str().map(escape);
     if result["taken"].is_string() {
@@ -177,7 +177,7 @@ pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
 }
 
 /// Result of a restore in a sentence, and whether it was done completely.
-pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
+pub(crate) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
     let more = |key: &str| usize::try_from(answer[format!("more_{key}")].as_u64().unwrap_or(0)).unwrap_or(0);
     let count =
         |key: &str| answer[key].as_array().map(|all| all.len().saturating_add(more(key))).ok_or_else(strange);
@@ -196,6 +196,6 @@ fn only_outside(flag: &str) -> Failure {
     Failure::usage(format!("{flag} works only outside a sandbox"))
 }
 
-pub(in crate::commands) fn strange() -> Failure {
+pub(crate) fn strange() -> Failure {
     Failure::new("cannot parse the supervisor's answer")
 }

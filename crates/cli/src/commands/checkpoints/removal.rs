@@ -55,10 +55,6 @@ impl Removal for Vec<Legacy> {
     fn json(&self, dry_run: bool) -> Result<Value, Failure> {
         Ok(json::legacy(self, dry_run))
     }
-
-    fn problems(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 impl Removal for Pruned {

@@ -18,11 +18,7 @@ const REASON: usize = 72;
 const WORDS: usize = 200;
 
 /// List of a project's checkpoints, newest first. `here`: the one it was restored to.
-pub(in crate::commands) fn list(
-    project: &Path,
-    checkpoints: &[Checkpoint],
-    here: Option<&CheckpointId>,
-) -> String {
+pub(crate) fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> String {
     let mut lines = vec![format!("Checkpoints for {}:", shown(project))];
     let all = checkpoints.iter().enumerate();
     lines.extend(all.map(|(at, one)| line(at + 1, one, here == Some(&one.id))));
@@ -58,17 +54,17 @@ fn line(number: usize, one: &Checkpoint, is_here: bool) -> String {
 }
 
 /// Summary of a checkpoint: `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
-pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
+pub(crate) fn summary(one: &Checkpoint) -> String {
     format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
 /// Escapes text and cuts it to this many characters.
-pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     shortened(escape(text), most)
 }
 
 /// Counts as `(1 file, +1/-0)`; none where nothing changed.
-pub(in crate::commands) fn stats(stats: &Stats) -> Option<String> {
+pub(crate) fn stats(stats: &Stats) -> Option<String> {
     let Stats { files, insertions, deletions } = *stats;
     let files = crate::units::count(files, "file", "files")?;
     Some(format!("({files}, +{}/-{})", grouped(insertions), grouped(deletions)))
@@ -165,7 +161,7 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
 }
 
 /// Report of an interrupted restore that this command completed, or that was interrupted again.
-pub(in crate::commands) fn completed(completed: &Completed) -> Vec<String> {
+pub(crate) fn completed(completed: &Completed) -> Vec<String> {
     let Completed { project, checkpoint, done } = completed;
     let to =
         checkpoint.as_ref().map(|id| format!(" to checkpoint {}", escape(id.short()))).unwrap_or_default();

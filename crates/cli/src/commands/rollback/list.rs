@@ -53,7 +53,7 @@ fn say(problems: &[RollbackError], all: bool, dir: &Path) {
 }
 
 /// Path with links resolved as far as it exists.
-pub(in crate::commands) fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(below)) = (above.canonicalize(), path.strip_prefix(above)) {
             return if below == Path::new("") { real } else { real.join(below) };

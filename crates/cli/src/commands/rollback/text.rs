@@ -17,7 +17,7 @@ const SOME: usize = 20;
 
 /// Length of a list that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Length {
+pub(crate) enum Length {
     All,
     /// Shortened, before a question; a dry run shows the rest.
     Cut,
@@ -26,16 +26,16 @@ pub(in crate::commands) enum Length {
 }
 
 /// Display of paths: relative to the root if there is only one, else absolute.
-pub(in crate::commands) struct Below<'a> {
+pub(crate) struct Below<'a> {
     root: Option<&'a Path>,
 }
 
 impl<'a> Below<'a> {
-    pub(in crate::commands) fn new(roots: &'a [PathBuf]) -> Below<'a> {
+    pub(crate) fn new(roots: &'a [PathBuf]) -> Below<'a> {
         Below { root: if let [root] = roots { Some(root) } else { None } }
     }
 
-    pub(in crate::commands) fn show(&self, path: &Path) -> String {
+    pub(crate) fn show(&self, path: &Path) -> String {
         match self.root.and_then(|root| path.strip_prefix(root).ok()) {
             Some(below) if below != Path::new("") => shown(below),
             _ => shown(path),
@@ -44,7 +44,7 @@ impl<'a> Below<'a> {
 }
 
 /// Lines of a plan.
-pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
         lines.extend(would_change(&plan.changes, below, length));
@@ -63,17 +63,17 @@ pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) 
 
 /// Whether only times or hard links differ. Not if something is kept: then the times of the folders around it have
 /// changed for that reason.
-pub(in crate::commands) fn only_times(plan: &Plan) -> bool {
+pub(crate) fn only_times(plan: &Plan) -> bool {
     plan.steps > 0 && plan.changes.is_empty() && plan.kept.is_empty()
 }
 
 /// Notes on a plan, shown with and without a question.
-pub(in crate::commands) fn notes(plan: &Plan) -> Vec<String> {
+pub(crate) fn notes(plan: &Plan) -> Vec<String> {
     plan.notes.iter().map(|note| escape(note)).collect()
 }
 
 /// Lines of a report.
-pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
         lines.push(did_change(&done.changes));
@@ -92,7 +92,7 @@ pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) 
 }
 
 /// Lines about planned changes: `bring back 3, change 1`, and each change.
-pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let words = ["bring back", "change", "remove", "set permissions of"];
     let mut lines = vec![sentence(&counts(changes), &words)];
     lines.extend(change_lines(changes, below, length));
@@ -101,7 +101,7 @@ pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, le
 
 /// One line per change. A git repository that is created or deleted is one line, and so are all changes of its history.
 /// What git executes in a restored repository has its own lines, so that it is not overlooked.
-pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let comes_or_goes = |change: Change| {
         let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
         matches!(change.change_type, ChangeType::Created | ChangeType::Deleted).then_some(git)
@@ -132,15 +132,11 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
 }
 
 /// Sentence about changes that were made: `brought back 3, changed 1`.
-pub(in crate::commands) fn did_change(changes: &Changes) -> String {
+pub(crate) fn did_change(changes: &Changes) -> String {
     sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
 }
 
-pub(in crate::commands) fn failed(
-    failed: &[(PathBuf, String)],
-    below: &Below<'_>,
-    length: Length,
-) -> Vec<String> {
+pub(crate) fn failed(failed: &[(PathBuf, String)], below: &Below<'_>, length: Length) -> Vec<String> {
     if failed.is_empty() {
         return Vec::new();
     }
@@ -195,12 +191,7 @@ fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> V
     lines
 }
 
-pub(in crate::commands) fn kept(
-    kept: &[Skipped],
-    merges: &[Merge],
-    below: &Below<'_>,
-    length: Length,
-) -> Vec<String> {
+pub(crate) fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
     if kept.is_empty() {
         return Vec::new();
     }
@@ -215,7 +206,7 @@ pub(in crate::commands) fn kept(
 }
 
 /// Lines about paths that no restore brings back.
-pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Lost| {
         let reason = escape(&one.reason);
         let slash = if one.is_dir { "/" } else { "" };
@@ -240,7 +231,7 @@ fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> 
 
 /// Hint how to restore paths that were kept because they changed later. `conflicts`: what was done about them; `undo`:
 /// the command that undoes the restore.
-pub(in crate::commands) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option<String> {
+pub(crate) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option<String> {
     let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
     conflict.then(|| match conflicts {
         Conflicts::Merge { markers: false } => format!(
@@ -257,7 +248,7 @@ pub(in crate::commands) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &s
     })
 }
 
-pub(in crate::commands) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+pub(crate) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
     cut_iter(list.iter(), list.len(), length, line)
 }
 

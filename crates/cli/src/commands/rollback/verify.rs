@@ -71,7 +71,7 @@ fn text(id: &str, found: &SessionVerified) -> String {
 }
 
 /// Lines about paths that cannot be restored.
-pub(in crate::commands) fn lost_paths(paths: &[PathBuf]) -> Vec<String> {
+pub(crate) fn lost_paths(paths: &[PathBuf]) -> Vec<String> {
     let mut lines: Vec<String> =
         paths.iter().take(NAMED).map(|path| format!("    lost: {}", shown(path))).collect();
     if paths.len() > NAMED {
