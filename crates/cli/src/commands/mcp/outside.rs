@@ -24,6 +24,7 @@ use crate::commands::perform::{Restoration, done_lines, has_work, plan_lines};
 use crate::commands::rollback;
 use crate::commands::rollback::text::Length;
 use crate::failure::Failure;
+use crate::progress::ReportsProgress;
 use crate::units::grouped;
 
 /// Maximum size of a plan in a question, in bytes.
@@ -118,7 +119,7 @@ pub(super) fn restore(
         }
         drop(plan);
         // Confirmed, so it can no longer be cancelled.
-        task.unwatched();
+        task.watch(());
         let done = task.carry_out_quietly()?;
         let mut lines = done_lines(&task, &done);
         lines.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
