@@ -28,7 +28,6 @@ pub struct HookPayload {
     pub event: HookEvent,
 }
 
-/// Event at the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HookEvent {
     SessionStart,

@@ -161,7 +161,6 @@ impl Brief {
         self.files.is_empty() && self.more_files == 0
     }
 
-    /// Summary without lines.
     #[must_use]
     pub fn without_lines(mut self) -> Brief {
         for file in &mut self.files {

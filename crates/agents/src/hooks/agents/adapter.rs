@@ -47,7 +47,6 @@ pub(in crate::hooks) enum Evidence {
     Documentation,
 }
 
-/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -102,7 +101,6 @@ pub(super) struct Tools {
     pub(super) reads: BTreeMap<String, Vec<String>>,
 }
 
-/// Format of the answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerFormat {

@@ -10,7 +10,6 @@ use super::{
     InstallError, InstallRequest, Purpose, Scope, foreign, installed, json_hooks, section, templates, yaml,
 };
 
-/// State of the hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookState {
     NotInstalled,
@@ -44,7 +43,6 @@ impl HookState {
     }
 }
 
-/// Status of one agent.
 #[derive(Clone, Debug)]
 pub struct AgentStatus {
     pub agent: Agent,
