@@ -7,7 +7,6 @@ mod auditing;
 mod checkpoints;
 mod control;
 mod directory;
-mod hook;
 mod hooks;
 mod learn;
 mod network;
@@ -29,7 +28,6 @@ pub(crate) use audit::*;
 pub(crate) use checkpoints::*;
 pub(crate) use control::*;
 pub(crate) use directory::*;
-pub(crate) use hook::HookArgs;
 pub(crate) use hooks::*;
 pub(crate) use learn::LearnArgs;
 pub(crate) use parse::parse;
@@ -165,7 +163,7 @@ pub(crate) struct JsonArg {
 }
 
 /// The first flag of a list that is given.
-fn first_given<const N: usize>(flags: [(&'static str, bool); N]) -> Option<&'static str> {
+pub(crate) fn first_given<const N: usize>(flags: [(&'static str, bool); N]) -> Option<&'static str> {
     flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
 }
 

@@ -18,7 +18,7 @@ use nono::{
 
 use super::project_profile::{self, ProfileQuestion};
 use super::{approval_notices, dry_run, first_use, links, open_url, rollback_notices, silent_hooks, upkeep};
-use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
+use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, first_given, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
@@ -204,14 +204,13 @@ fn refuse_what_needs_a_parent(
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
     }
-    let flags = [
+    let first = first_given([
         ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
-    ];
-    let first = flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+    ]);
     let given = first.or(common.asking.needs_supervisor()).or(common.auditing.given());
     let Some(flag) = given.or(common.filter_flag()) else { return Ok(()) };
     let (why, hint) = if nested {

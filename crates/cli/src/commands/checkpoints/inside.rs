@@ -12,7 +12,10 @@ use nono::request::{self, RequestError, Wait};
 use serde_json::Value;
 
 use super::text;
-use crate::args::{CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs};
+use crate::args::{
+    CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs, DiffLookArgs,
+    first_given,
+};
 use crate::commands::rollback::conflicts;
 use crate::failure::{Failure, NOT_DONE};
 use crate::host::request_socket;
@@ -62,9 +65,7 @@ impl Outside<'_> {
     }
 
     fn list(&self, args: &CheckpointListArgs) -> Result<u8, Failure> {
-        if args.all {
-            return Err(only_outside("--all"));
-        }
+        refuse([("--all", args.all)])?;
         let answer = self.ask(RemoteAction::List { dir: self.at(args.project.path.as_deref()) })?;
         if args.json {
             message::answer_json(&answer)?;
@@ -91,13 +92,8 @@ impl Outside<'_> {
     }
 
     fn diff(&self, args: &DiffArgs) -> Result<u8, Failure> {
-        for (given, flag) in
-            [(args.glob, "--glob"), (args.look.stat, "--stat"), (args.look.side_by_side, "--side-by-side")]
-        {
-            if given {
-                return Err(only_outside(flag));
-            }
-        }
+        let DiffLookArgs { stat, side_by_side, .. } = args.look;
+        refuse([("--glob", args.glob), ("--stat", stat), ("--side-by-side", side_by_side)])?;
         let answer = self.ask(RemoteAction::Diff {
             dir: self.at(args.checkpoint.project.path.as_deref()),
             target: args.checkpoint.checkpoint.clone(),
@@ -126,18 +122,14 @@ impl Outside<'_> {
     }
 
     fn restore(&self, args: CheckpointRestoreArgs) -> Result<u8, Failure> {
-        for (given, flag) in [
-            (args.turn.is_some(), "--turn"),
-            (args.glob, "--glob"),
-            (args.with_git, "--with-git"),
-            (args.conflicts.force, "--force"),
-            (args.conflicts.merge, "--merge"),
-            (args.consent.dry_run, "--dry-run"),
-        ] {
-            if given {
-                return Err(only_outside(flag));
-            }
-        }
+        refuse([
+            ("--turn", args.turn.is_some()),
+            ("--glob", args.glob),
+            ("--with-git", args.with_git),
+            ("--force", args.conflicts.force),
+            ("--merge", args.conflicts.merge),
+            ("--dry-run", args.consent.dry_run),
+        ])?;
         let target = args.checkpoint.unwrap_or_default().to_string_lossy().into_owned();
         let answer = self.ask(RemoteAction::Restore {
             dir: self.at(args.project.path.as_deref()),
@@ -192,8 +184,12 @@ pub(crate) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
     Ok((line, kept == 0 && failed == 0 && answer["interrupted"] != true))
 }
 
-fn only_outside(flag: &str) -> Failure {
-    Failure::usage(format!("{flag} works only outside a sandbox"))
+/// Refuses flags that work only outside a sandbox.
+fn refuse<const N: usize>(flags: [(&'static str, bool); N]) -> Result<(), Failure> {
+    match first_given(flags) {
+        Some(flag) => Err(Failure::usage(format!("{flag} works only outside a sandbox"))),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn strange() -> Failure {

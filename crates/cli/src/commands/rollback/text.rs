@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
 use nono::json::counts;
-use nono::rollback::{ChangeCounts, Conflicts, Done, Later, Merge, Plan};
+use nono::rollback::{Conflicts, Done, Later, Merge, Plan};
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 
@@ -47,7 +47,9 @@ impl<'a> Below<'a> {
 pub(crate) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
-        lines.extend(would_change(&plan.changes, below, length));
+        let words = ["bring back", "change", "remove", "set permissions of"];
+        lines.push(sentence(&plan.changes, words));
+        lines.extend(change_lines(&plan.changes, below, length));
         lines.extend(plan.may_be_others.then(|| message::MAY_BE_YOURS.to_owned()));
     } else if only_times(plan) {
         lines.push(format!("restore times or links of {}", some(plan.steps, "path")));
@@ -76,7 +78,8 @@ pub(crate) fn notes(plan: &Plan) -> Vec<String> {
 pub(crate) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
-        lines.push(did_change(&done.changes));
+        let words = ["brought back", "changed", "removed", "set permissions of"];
+        lines.push(sentence(&done.changes, words));
         lines.extend(change_lines(&done.changes, below, length));
     } else if done.undo.is_some() && !done.interrupted && done.written_merges().is_empty() {
         lines.push("restored times or links".to_owned());
@@ -91,17 +94,9 @@ pub(crate) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String
     lines
 }
 
-/// Lines about planned changes: `bring back 3, change 1`, and each change.
-pub(crate) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
-    let words = ["bring back", "change", "remove", "set permissions of"];
-    let mut lines = vec![sentence(&counts(changes), &words)];
-    lines.extend(change_lines(changes, below, length));
-    lines
-}
-
 /// One line per change. A git repository that is created or deleted is one line, and so are all changes of its history.
 /// What git executes in a restored repository has its own lines, so that it is not overlooked.
-pub(crate) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
+fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let comes_or_goes = |change: Change| {
         let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
         matches!(change.change_type, ChangeType::Created | ChangeType::Deleted).then_some(git)
@@ -131,23 +126,14 @@ pub(crate) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length)
     cut_iter(lines, rows, length, |line| line)
 }
 
-/// Sentence about changes that were made: `brought back 3, changed 1`.
-pub(crate) fn did_change(changes: &Changes) -> String {
-    sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
-}
-
-pub(crate) fn failed(failed: &[(PathBuf, String)], below: &Below<'_>, length: Length) -> Vec<String> {
-    if failed.is_empty() {
-        return Vec::new();
-    }
+fn failed(failed: &[(PathBuf, String)], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |(path, error): &(PathBuf, String)| format!("{}: {}", below.show(path), escape(error));
-    let mut lines = vec![format!("failed: {}", some(failed.len(), "path"))];
-    lines.extend(cut(failed, length, line));
-    lines
+    titled("failed", "path", failed, length, line)
 }
 
 /// Sentence about changes: `bring back 3, change 1`.
-fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
+fn sentence(changes: &Changes, words: [&str; 4]) -> String {
+    let counts = counts(changes);
     let numbers = [counts.created, counts.modified, counts.deleted, counts.permissions_changed];
     let parts = words.iter().zip(numbers).filter(|(_, number)| *number > 0);
     parts.map(|(word, number)| format!("{word} {}", grouped(number))).collect::<Vec<_>>().join(", ")
@@ -180,29 +166,19 @@ fn mark(kind: ChangeType) -> char {
 }
 
 fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> Vec<String> {
-    if merges.is_empty() {
-        return Vec::new();
-    }
     let line = |merge: &&Merge| {
         format!("{}{}", below.show(&merge.path), if merge.clean { "" } else { ": with conflict markers" })
     };
-    let mut lines = vec![format!("{what}: {}", some(merges.len(), "file"))];
-    lines.extend(cut(merges, length, line));
-    lines
+    titled(what, "file", merges, length, line)
 }
 
-pub(crate) fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
-    if kept.is_empty() {
-        return Vec::new();
-    }
+fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Skipped| {
         let tried = merges.iter().any(|merge| merge.path == one.path);
         let also = if tried { ", and it cannot be merged" } else { "" };
         format!("{}: {}{also}", below.show(&one.path), escape(&one.why.to_string()))
     };
-    let mut lines = vec![format!("kept unchanged: {}", some(kept.len(), "path"))];
-    lines.extend(cut(kept, length, line));
-    lines
+    titled("kept unchanged", "path", kept, length, line)
 }
 
 /// Lines about paths that no restore brings back.
@@ -248,7 +224,19 @@ pub(crate) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option
     })
 }
 
-pub(crate) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+/// List below its title and number; nothing if it is empty.
+fn titled<T>(
+    title: &str,
+    what: &str,
+    list: &[T],
+    length: Length,
+    line: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let title = (!list.is_empty()).then(|| format!("{title}: {}", some(list.len(), what)));
+    title.into_iter().chain(cut(list, length, line)).collect()
+}
+
+fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
     cut_iter(list.iter(), list.len(), length, line)
 }
 
