@@ -18,11 +18,16 @@ const HEIGHT: usize = 24;
 /// Width and colours of stdout.
 pub(crate) fn canvas() -> Canvas {
     let is_terminal = io::stdout().is_terminal();
-    let colours = is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb();
+    let colours = is_terminal && wants_colours();
     let said = || env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     let size = terminal::size().ok().filter(|(columns, _)| is_terminal && *columns > 0);
     let width = size.map(|(columns, _)| usize::from(columns)).or_else(said).unwrap_or(WIDTH);
     Canvas { colours, width }
+}
+
+/// Whether colours are wanted on a terminal.
+pub(crate) fn wants_colours() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
 }
 
 pub(crate) fn is_dumb() -> bool {

@@ -10,6 +10,7 @@ use nono::rollback::{RollbackError, RollbackSession};
 use nono::snapshot::{CaptureError, Observer, SnapshotError};
 
 use crate::failure::Failure;
+use crate::pager::is_dumb;
 use crate::units::grouped;
 
 /// Delay before the bar appears.
@@ -32,9 +33,8 @@ struct Shown {
 impl Bar {
     /// None without a capable terminal.
     pub(crate) fn new(doing: &'static str) -> Option<Bar> {
-        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let shown = Shown { next: Instant::now() + PATIENCE, width: 0 };
-        (capable && io::stderr().is_terminal()).then(|| Bar { doing, shown: Mutex::new(shown) })
+        (!is_dumb() && io::stderr().is_terminal()).then(|| Bar { doing, shown: Mutex::new(shown) })
     }
 
     pub(crate) fn draw(&self, done: u64, total: u64) {

@@ -24,10 +24,7 @@ pub(super) fn diff(args: &DiffArgs, place: &mut CheckpointContext) -> Result<u8,
         return Err(Failure::interrupted(signal));
     }
     let mut compared = compared.value;
-    let chosen = match args.paths.as_slice() {
-        [] => Vec::new(),
-        paths => checkpoints::chosen(&compared, paths, &place.cwd, args.glob)?,
-    };
+    let chosen = checkpoints::chosen(&compared, &args.paths, &place.cwd, args.glob)?;
     let differs = if args.look.json {
         let checkpoint = place.manager.find(&dir, &target)?;
         let differences = checkpoints::differences(&mut compared, &chosen)?;

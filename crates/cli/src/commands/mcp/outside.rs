@@ -171,10 +171,7 @@ fn compared(
     let dir = place.cwd.clone();
     let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
     let mut compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
-    let chosen = match paths {
-        [] => Vec::new(),
-        paths => checkpoints::chosen(&compared, &typed(paths), &dir, false)?,
-    };
+    let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false)?;
     let set = changes_of(&mut compared, &chosen);
     let found = brief(&compared.manager, &set)?;
     compared.close()?;
