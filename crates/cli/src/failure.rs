@@ -18,7 +18,7 @@ use nono::session::{HostError, LogError, SessionError};
 use nono::undo::UndoError;
 use nono::{PolicyError, ProfileError, StateError};
 
-use crate::message::{self, StdoutError};
+use crate::message;
 
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
@@ -102,6 +102,11 @@ impl Failure {
         Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
     }
 
+    /// Failure to write to stdout.
+    pub(crate) fn stdout(error: &io::Error) -> Failure {
+        Failure::new(format!("cannot write to stdout: {}", words(error)))
+    }
+
     /// Failure to `act` (read, create, write) on a file.
     pub(crate) fn cannot(act: &str, file: &Path, error: &io::Error) -> Failure {
         Failure::new(format!("cannot {act} {}: {}", nono::diagnostic::shown(file), words(error)))
@@ -134,12 +139,6 @@ pub(crate) fn words(error: &io::Error) -> String {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::new(words(&error))
-    }
-}
-
-impl From<StdoutError> for Failure {
-    fn from(StdoutError(error): StdoutError) -> Failure {
-        Failure::new(format!("cannot write to stdout: {}", words(&error)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nono::interrupt::Interrupts;
 use ratatui::crossterm::terminal;
 
-use crate::message::StdoutError;
+use crate::failure::Failure;
 use crate::paint::Canvas;
 
 /// Width if the terminal's is unknown.
@@ -74,12 +74,12 @@ impl Pager {
     }
 
     /// Writes the rest and waits for the pager. A pager that was quit early is no error.
-    pub(crate) fn finish(mut self) -> Result<(), StdoutError> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let held = std::mem::take(&mut self.held);
         let written = self.out(&held).and_then(|()| io::stdout().lock().flush());
         self.wait();
         match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(StdoutError(error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::stdout(&error)),
             _ => Ok(()),
         }
     }

@@ -8,12 +8,6 @@ use nono::audit::Digest;
 
 use super::{ConsentArgs, values};
 
-#[derive(Debug, Args)]
-pub(crate) struct AuditArgs {
-    #[command(subcommand)]
-    pub(crate) command: AuditCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// The recorded sessions, newest first

@@ -1,24 +1,9 @@
-//! Arguments of `hook` and `hooks`.
+//! Arguments of `hooks`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use nono::hooks::agents::Agent;
 
 use super::rollback::ConsentArgs;
-
-/// Arguments of `hook`, for its help only: calls by agents are handled before the command line is parsed.
-#[derive(Debug, Args)]
-pub(crate) struct HookArgs {
-    /// claude-code, codex, gemini, opencode or hermes
-    pub(crate) agent: String,
-    /// The event, as the agent calls it
-    pub(crate) event: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct HooksArgs {
-    #[command(subcommand)]
-    pub(crate) command: HooksCommand,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {

@@ -78,8 +78,8 @@ pub(crate) enum Command {
     #[command(after_help = after_help("wrap"))]
     Wrap(Box<WrapArgs>),
     /// Look at what sessions changed, put it back, check and remove them
-    #[command(after_help = after_help("rollback"))]
-    Rollback(RollbackArgs),
+    #[command(subcommand, after_help = after_help("rollback"))]
+    Rollback(RollbackCommand),
     /// Undo what the last session in this directory did: shows the plan, and asks
     #[command(after_help = after_help("undo"))]
     Undo(UndoArgs),
@@ -106,13 +106,18 @@ pub(crate) enum Command {
     Checkpoints(Box<CheckpointsArgs>),
     /// Called by agents before and after their tools: reads the agent's JSON on stdin, answers in its format
     #[command(after_help = after_help("hook"))]
-    Hook(HookArgs),
+    Hook {
+        /// claude-code, codex, gemini, opencode or hermes
+        agent: String,
+        /// The event, as the agent calls it
+        event: String,
+    },
     /// Put nono's hooks into a coding agent: a checkpoint before each risky step, and /rollback inside the agent
-    #[command(after_help = after_help("hooks"))]
-    Hooks(HooksArgs),
+    #[command(subcommand, after_help = after_help("hooks"))]
+    Hooks(HooksCommand),
     /// Look at what sessions did, and check that the records were not changed
-    #[command(after_help = after_help("audit"))]
-    Audit(AuditArgs),
+    #[command(subcommand, after_help = after_help("audit"))]
+    Audit(AuditCommand),
     /// Explain whether a path or a host is open, by which rule, and what would open it
     #[command(after_help = after_help("why"))]
     Why(Box<WhyArgs>),
@@ -135,14 +140,17 @@ pub(crate) enum Command {
     #[command(after_help = after_help("mcp"))]
     Mcp,
     /// List, show, compare, check and create profiles
-    #[command(after_help = after_help("profile"))]
-    Profile(ProfileArgs),
+    #[command(subcommand, after_help = after_help("profile"))]
+    Profile(ProfileCommand),
     /// Show what this machine can enforce, and try it
     #[command(after_help = after_help("setup"))]
     Setup(SetupArgs),
     /// Print a completion script for a shell
     #[command(after_help = after_help("completion"))]
-    Completion(CompletionArgs),
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Print a manual page
     #[command(after_help = after_help("man"))]
     Man(ManArgs),
@@ -203,12 +211,6 @@ pub(crate) enum Operation {
     Read,
     Write,
     Readwrite,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ProfileArgs {
-    #[command(subcommand)]
-    pub(crate) command: ProfileCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -291,12 +293,6 @@ pub(crate) struct SetupArgs {
     /// Answer as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompletionArgs {
-    /// The shell
-    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]

@@ -7,12 +7,6 @@ use clap::{Args, Subcommand};
 
 use super::{JsonArg, values};
 
-#[derive(Debug, Args)]
-pub(crate) struct RollbackArgs {
-    #[command(subcommand)]
-    pub(crate) command: RollbackCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum RollbackCommand {
     /// List the sessions, by project, newest first

@@ -56,10 +56,11 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Qwen(args) => agent::start("qwen", args),
         Command::Hermes(args) => agent::start("hermes", args),
         Command::Aider(args) => agent::start("aider", args),
-        Command::Rollback(args) => rollback::rollback(&args.command),
+        Command::Rollback(command) => rollback::rollback(&command),
         Command::Checkpoints(args) => checkpoints::checkpoints(*args),
-        Command::Hook(args) => {
-            hook::hook(&[args.agent.into(), args.event.into()]);
+        // For its help only: calls by agents are handled before the command line is parsed.
+        Command::Hook { agent, event } => {
+            hook::hook(&[agent.into(), event.into()]);
             Ok(0)
         }
         Command::Undo(args) => undo::undo(&args),
@@ -69,8 +70,8 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Turns(args) => turns::turns(&args),
         Command::Status(args) => status::status(&args),
         Command::Diff(args) => diff::diff(args),
-        Command::Hooks(args) => hooks::hooks(&args.command),
-        Command::Audit(args) => audit::audit(&args.command),
+        Command::Hooks(command) => hooks::hooks(&command),
+        Command::Audit(command) => audit::audit(&command),
         Command::Why(args) => why::why(&args),
         Command::Ps(args) => control::ps(&args),
         Command::Inspect(args) => control::inspect(&args),
@@ -78,9 +79,9 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Request(args) => request::request(&args),
         Command::Learn(args) => learn::learn(*args),
         Command::Mcp => mcp::mcp(),
-        Command::Profile(args) => profile::profile(args.command),
+        Command::Profile(command) => profile::profile(command),
         Command::Setup(args) => setup::setup(&args),
-        Command::Completion(args) => completion_and_man::completion(args.shell),
+        Command::Completion { shell } => completion_and_man::completion(shell),
         Command::Man(args) => completion_and_man::man(&args),
     }
 }
@@ -89,7 +90,7 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
 fn is_about_the_project(command: &Command) -> bool {
     !matches!(
         command,
-        Command::Hook(_)
+        Command::Hook { .. }
             | Command::Hooks(_)
             | Command::Audit(_)
             | Command::Why(_)
@@ -100,7 +101,7 @@ fn is_about_the_project(command: &Command) -> bool {
             | Command::Mcp
             | Command::Profile(_)
             | Command::Setup(_)
-            | Command::Completion(_)
+            | Command::Completion { .. }
             | Command::Man(_)
     )
 }

@@ -180,7 +180,7 @@ pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -
 /// Prints the plan of a dry run.
 fn show_plan(task: &impl Restoration, plan: &Plan, as_json: bool) -> Result<(), Failure> {
     let text = || plan_lines(task, plan, Length::All).join("\n");
-    Ok(message::answer_either(as_json, || task.plan_json(plan), text)?)
+    message::answer_either(as_json, || task.plan_json(plan), text)
 }
 
 pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Result<(), Failure> {

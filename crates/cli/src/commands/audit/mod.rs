@@ -20,7 +20,6 @@ use super::rollback::resolved;
 use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
 use crate::failure::Failure;
 use crate::host::host;
-use crate::message::StdoutError;
 
 pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
     let place = place()?;
@@ -86,7 +85,7 @@ fn until_closed(written: io::Result<()>, file: Option<&Path>) -> Result<(), Fail
     match (written, file) {
         (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         (Err(error), Some(file)) => Err(Failure::cannot("write", file, &error)),
-        (Err(error), None) => Err(StdoutError(error).into()),
+        (Err(error), None) => Err(Failure::stdout(&error)),
         (Ok(()), _) => Ok(()),
     }
 }

@@ -19,7 +19,7 @@ use super::{LogLocation, timeline};
 use crate::age::{Local, ZONE, ago, local};
 use crate::args::AuditShowArgs;
 use crate::failure::Failure;
-use crate::message::{self, StdoutError};
+use crate::message;
 use crate::pager::{Pager, canvas};
 use crate::paint::{Canvas, Span, Style};
 
@@ -67,7 +67,7 @@ fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Fai
     match written {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other.map_err(StdoutError).and(finished)?,
+        other => other.map_err(|error| Failure::stdout(&error)).and(finished)?,
     }
     Ok(log.bad.into_inner())
 }
