@@ -15,6 +15,7 @@ use nono::project_profile::ProjectProfileError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
 use nono::session::{HostError, LogError, SessionError};
+use nono::state_dir::StateDirError;
 use nono::undo::UndoError;
 use nono::{PolicyError, ProfileError, StateError};
 
@@ -169,6 +170,12 @@ impl From<ProjectProfileError> for Failure {
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Failure {
         Failure::new(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<StateDirError> for Failure {
+    fn from(error: StateDirError) -> Failure {
+        SessionError::from(error).into()
     }
 }
 
@@ -381,7 +388,7 @@ impl From<AuditError> for Failure {
             AuditError::Read(_) => {
                 Failure::refused(text).hint("`nono audit verify` says what can still be trusted")
             }
-            AuditError::StateDir(error) => Failure::from(SessionError::from(error)),
+            AuditError::StateDir(error) => error.into(),
             _ => Failure::new(text),
         }
     }

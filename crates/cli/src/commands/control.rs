@@ -58,7 +58,7 @@ fn state_dir() -> Result<PathBuf, Failure> {
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(nono::session::SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     Ok(state_dir)
 }

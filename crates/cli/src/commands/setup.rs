@@ -55,7 +55,7 @@ fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result
     };
     let mut lines = Vec::new();
     let state = &host.context.state_dir;
-    nono::state_dir::ensure(state).map_err(session::SessionError::from)?;
+    nono::state_dir::ensure(state)?;
     if let Some(dir) = &host.profile_dir {
         std::fs::create_dir_all(dir).map_err(at(dir))?;
         lines.push(format!("profiles: {}", nono::diagnostic::shown(dir)));

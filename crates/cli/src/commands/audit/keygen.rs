@@ -2,7 +2,6 @@
 
 use nono::audit::{AuditError, SigningKey};
 use nono::diagnostic::shown;
-use nono::session::SessionError;
 
 use super::super::links;
 use super::LogLocation;
@@ -18,8 +17,8 @@ pub(super) fn keygen(args: &KeygenArgs, place: &LogLocation) -> Result<u8, Failu
         links::place(&place.cwd.join(file), host(None).ok().as_ref())?
     } else {
         let dir = place.catalogue.dir();
-        nono::state_dir::ensure(&place.state_dir).map_err(SessionError::from)?;
-        nono::state_dir::ensure(&dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&place.state_dir)?;
+        nono::state_dir::ensure(&dir)?;
         dir.join(FILE)
     };
     if file.symlink_metadata().is_ok() {

@@ -3,7 +3,6 @@
 use nono::checkpoints::import::{self, Imported};
 use nono::checkpoints::json;
 use nono::diagnostic::shown;
-use nono::session::SessionError;
 
 use super::CheckpointContext;
 use super::text::cut;
@@ -16,7 +15,7 @@ use crate::units::some;
 const WORDS: usize = 200;
 
 pub(super) fn import(args: &ImportArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
-    nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+    nono::state_dir::ensure(&place.manager.host().state_dir)?;
     let imported = import::import(&place.cwd.join(&args.dir), &mut place.manager)?;
     if args.json {
         message::answer_json(&json::imported(&imported))?;

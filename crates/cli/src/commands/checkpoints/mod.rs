@@ -19,7 +19,6 @@ use nono::audit::Author;
 use nono::checkpoints::{
     Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Host, recording, settings,
 };
-use nono::session::SessionError;
 
 pub(super) use restore::{CheckpointTask, OfProject};
 
@@ -109,7 +108,7 @@ pub(super) struct CheckpointContext {
 fn place(context: HostContext) -> Result<CheckpointContext, Failure> {
     let HostContext { state_dir, cwd, home, .. } = context;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     let config = settings::load(&state_dir.join("config.toml"))?;
     let home = home.ok_or_else(Failure::no_home)?;

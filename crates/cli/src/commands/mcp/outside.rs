@@ -10,7 +10,6 @@ use nono::checkpoints::{
 };
 use nono::diagnostic::{quote_all, shown};
 use nono::rollback::SessionEntry;
-use nono::session::SessionError;
 use nono::snapshot::SnapshotId;
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &McpCall<'_>) -> R
 
 pub(super) fn create(reason: &str, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
-        nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&place.manager.host().state_dir)?;
         let ensured = place.manager.create(&place.cwd.clone(), reason, &Origin::default());
         let text = match &ensured {
             Ensured::Taken { project, checkpoint, .. } => {

@@ -14,7 +14,6 @@ mod verify;
 use std::path::PathBuf;
 
 use nono::rollback::Catalogue;
-use nono::session::SessionError;
 
 pub(super) use list::resolved;
 pub(super) use perform::{OfSession, SessionTask};
@@ -63,7 +62,7 @@ pub(super) fn place() -> Result<SessionContext, Failure> {
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     let (cwd, home) = (host.context.cwd, host.context.home.unwrap_or_default());
     let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));
