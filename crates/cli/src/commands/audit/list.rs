@@ -1,10 +1,12 @@
 //! `nono audit list`: lists recorded sessions, newest first.
 
-use nono::audit::{Answers, AuditEntry, EventCounts};
+use std::path::Path;
+
+use nono::audit::{Answers, AuditEntry, Catalogue, EventCounts};
 use nono::diagnostic::{escape, quote_all};
 use serde_json::{Value, json};
 
-use super::LogLocation;
+use super::filter;
 use crate::age::ago;
 use crate::args::AuditListArgs;
 use crate::failure::Failure;
@@ -14,9 +16,9 @@ use crate::units::{shortened, some, table};
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
-pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Failure> {
-    let filter = place.filter(&args.filter, args.command.clone());
-    let (entries, mut problems) = place.catalogue.list()?;
+pub(super) fn list(args: &AuditListArgs, catalogue: &Catalogue, cwd: &Path) -> Result<u8, Failure> {
+    let filter = filter(&args.filter, cwd, args.command.clone());
+    let (entries, mut problems) = catalogue.list()?;
     let mut wanted = Vec::new();
     let is_any = !entries.is_empty();
     for entry in entries {
