@@ -120,15 +120,12 @@ impl GlobIndex {
     fn new() -> GlobIndex {
         // A test reads the table.
         let table: Table = serde_json::from_str(include_str!("autorun/table.json")).unwrap_or_default();
-        let globs =
-            table.rows.iter().enumerate().flat_map(|(at, row)| row.paths.iter().map(move |glob| (at, glob)));
-        let globs: Vec<(usize, String)> = globs
-            .map(|(at, glob)| (at, glob.clone()))
-            .chain(held_globs().map(|glob| (table.rows.len(), glob)))
-            .collect();
-        let mut index = GlobIndex { table, by_name: HashMap::new(), others: Vec::new() };
-        globs.iter().for_each(|(row, glob)| index.add(*row, glob));
-        index
+        let mut index = GlobIndex { table: Table::default(), by_name: HashMap::new(), others: Vec::new() };
+        for (at, row) in table.rows.iter().enumerate() {
+            row.paths.iter().for_each(|glob| index.add(at, glob));
+        }
+        held_globs().for_each(|glob| index.add(table.rows.len(), &glob));
+        GlobIndex { table, ..index }
     }
 
     fn add(&mut self, row: usize, glob: &str) {
