@@ -340,11 +340,10 @@ pub(super) fn conclude(
     common: &CommonArgs,
 ) -> u8 {
     let silent = report.ended == Ended::Code(0) && report.limit.is_none();
-    let mut lines = if common.silent || is_json(report, diagnostics) {
-        Vec::new()
-    } else {
-        approval_notices::lines(report, common.verbose)
-    };
+    // A failure that is explained as JSON has the other messages in it.
+    let as_json = report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json);
+    let mut lines =
+        if common.silent || as_json { Vec::new() } else { approval_notices::lines(report, common.verbose) };
     lines.extend(recorded(report));
     if report.findings.unfinished_line && (!silent || !lines.is_empty()) {
         message::raw_error("");
@@ -370,11 +369,6 @@ pub(super) fn conclude(
         Ended::Signal(_) | Ended::Code(_) => {}
     }
     code
-}
-
-/// Whether a failure is explained as JSON, which includes the other messages.
-fn is_json(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>) -> bool {
-    report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json)
 }
 
 /// Ends nono by the signal that ended the command after Ctrl-C or Ctrl-\\, so that a calling script sees it too.

@@ -116,7 +116,7 @@ fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<Str
     let folded: usize = repositories.values().map(Vec::len).sum();
     let rows = changes.len() - folded + repositories.len();
     let lines = changes.iter().filter_map(|change| match repository(&change) {
-        None => Some(change_line(&change, below)),
+        None => Some(format!("{} {}", mark(change.change_type), below.show(&change.path))),
         // At the place of its first file.
         Some(git) => repositories.remove(&git).map(|kinds| {
             let of = if whole.contains(&git) { "" } else { " of its history" };
@@ -137,10 +137,6 @@ fn sentence(changes: &Changes, words: [&str; 4]) -> String {
     let numbers = [counts.created, counts.modified, counts.deleted, counts.permissions_changed];
     let parts = words.iter().zip(numbers).filter(|(_, number)| *number > 0);
     parts.map(|(word, number)| format!("{word} {}", grouped(number))).collect::<Vec<_>>().join(", ")
-}
-
-fn change_line(change: &Change, below: &Below<'_>) -> String {
-    format!("{} {}", mark(change.change_type), below.show(&change.path))
 }
 
 /// Whether git never executes or reads a repository's file under this name.
