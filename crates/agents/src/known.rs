@@ -9,7 +9,6 @@ use nono_policy::host_rule::HostRule;
 use nono_policy::state_dir::{self, StateFileError};
 use nono_policy::{MergedProfile, PolicyData};
 use nono_sys::hex;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 const AGREED: &str = "agents/agreed.json";
@@ -79,16 +78,10 @@ pub fn installation(program: &Path) -> Option<PathBuf> {
     packages.or_else(environment).map(Path::to_owned)
 }
 
-/// Agreements by agent name: a digest of everything it is granted.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Agreed(BTreeMap<String, String>);
-
-impl Agreed {
-    /// Load the agreements; an unreadable file counts as none.
-    fn load(state_dir: &Path) -> Agreed {
-        let bytes = std::fs::read(state_dir.join(AGREED)).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
-    }
+/// Agreements by agent name: a digest of everything it is granted. An unreadable file counts as none.
+fn agreed(state_dir: &Path) -> BTreeMap<String, String> {
+    let bytes = std::fs::read(state_dir.join(AGREED)).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 /// Digest of what an agent is granted; if it changes, the user is asked again.
@@ -102,13 +95,13 @@ pub fn terms(agent: &Agent, profile: &MergedProfile) -> String {
 
 /// Whether the user agreed to exactly these terms.
 pub fn is_agreed(state_dir: &Path, agent: &Agent, terms: &str) -> bool {
-    Agreed::load(state_dir).0.get(&agent.name).is_some_and(|known| known == terms)
+    agreed(state_dir).get(&agent.name).is_some_and(|known| known == terms)
 }
 
 /// Save the user's agreement.
 pub fn agree(state_dir: &Path, agent: &Agent, terms: &str) -> Result<(), StateFileError> {
-    let mut agreed = Agreed::load(state_dir);
-    agreed.0.insert(agent.name.clone(), terms.to_owned());
+    let mut agreed = agreed(state_dir);
+    agreed.insert(agent.name.clone(), terms.to_owned());
     state_dir::save_json(state_dir, AGREED, &agreed)
 }
 

@@ -4,7 +4,6 @@
 //! answers what agents report around their tools, and writes itself into their settings. [`saved`] lets an agent save
 //! settings from inside the sandbox without deciding what it runs outside.
 
-mod confined_dir;
 pub mod hooks;
 pub mod known;
 mod replace_file;

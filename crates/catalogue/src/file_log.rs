@@ -36,7 +36,6 @@ pub enum FileLogError {
     NotKept { path: PathBuf },
 }
 
-/// A version of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedVersion {
     /// Time of detection. ISO 8601, UTC.
@@ -49,7 +48,6 @@ pub struct LoggedVersion {
     pub lines: Option<(u64, u64)>,
 }
 
-/// Author of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionAuthor {
     /// Author according to the project's history.

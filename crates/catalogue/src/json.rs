@@ -59,25 +59,21 @@ pub fn done(done: &Done) -> Value {
     })
 }
 
-/// Numbers of a removal, or of a dry run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Freed {
-    pub(crate) dry_run: bool,
-    pub(crate) bytes_before: u64,
-    pub(crate) bytes_after: u64,
-    pub(crate) over_budget: bool,
-}
-
-/// Result of a removal, or of a dry run: of sessions, or of checkpoints by project.
-pub(crate) fn removal(freed: Freed, removed: &[Value], problems: &[String]) -> Value {
-    let Freed { dry_run, bytes_before, bytes_after, over_budget } = freed;
+/// Result of a removal, or of a dry run: of sessions, or of checkpoints by project. `bytes`: used before and after.
+pub(crate) fn removal<P: ToString>(
+    dry_run: bool,
+    removed: &[Value],
+    bytes: (u64, u64),
+    over_budget: bool,
+    problems: &[P],
+) -> Value {
     json!({
         "dry_run": dry_run,
         "removed": removed,
-        "bytes_before": bytes_before,
-        "bytes_after": bytes_after,
+        "bytes_before": bytes.0,
+        "bytes_after": bytes.1,
         "over_budget": over_budget,
-        "problems": problems,
+        "problems": problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 

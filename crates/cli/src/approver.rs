@@ -66,14 +66,7 @@ pub(crate) fn files(args: &AskArgs) -> Result<Vec<PathBuf>, Failure> {
 /// Loads a file of rules. A relative path is relative to the working directory.
 pub(crate) fn policy_file(file: &Path, host: &Host, policy: &ResolvedPolicy) -> Result<PolicyFile, Failure> {
     PolicyFile::load(&here()?.join(file), host.context.home.as_deref(), policy)
-        .map_err(|error| hinted(Failure::new(error.to_string()), error.hint()))
-}
-
-fn hinted(failure: Failure, hint: Option<String>) -> Failure {
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+        .map_err(|error| Failure::new(error.to_string()).hint_if(error.hint()))
 }
 
 fn webhook(url: &str, args: &AskArgs, host: &Host, policy: &ResolvedPolicy) -> Result<Webhook, Failure> {
@@ -99,7 +92,7 @@ fn secret(args: &AskArgs, host: &Host, policy: &ResolvedPolicy) -> Result<Secret
         (Some(file), _) => {
             let read = trusted::read(&here()?.join(file), policy, Secrecy::Secret, MAX_SECRET);
             let (text, file) = read
-                .map_err(|error| hinted(Failure::new(format!("--approve-secret: {error}")), error.hint()))?;
+                .map_err(|error| Failure::new(format!("--approve-secret: {error}")).hint_if(error.hint()))?;
             (text, diagnostic::shown(&file))
         }
         (None, Some((_, value))) => (value.to_string_lossy().into_owned(), SECRET_VARIABLE.to_owned()),

@@ -9,14 +9,17 @@ use nono::audit::AuditError;
 use nono::checkpoints::import::ImportError;
 use nono::checkpoints::{CheckpointError, PathError, SettingsError};
 use nono::control::ControlError;
+use nono::hooks::install::InstallError;
 use nono::network::CredentialError;
+use nono::project_profile::ProjectProfileError;
 use nono::request::RequestError;
 use nono::rollback::RollbackError;
 use nono::session::{HostError, LogError, SessionError};
+use nono::state_dir::StateDirError;
 use nono::undo::UndoError;
 use nono::{PolicyError, ProfileError, StateError};
 
-use crate::message::{self, StdoutError};
+use crate::message;
 
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
@@ -64,6 +67,10 @@ impl Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
+    pub(crate) fn hint_if(self, hint: Option<String>) -> Failure {
+        Failure { hint, ..self }
+    }
+
     pub(crate) fn code(self, code: u8) -> Failure {
         Failure { code, ..self }
     }
@@ -96,18 +103,19 @@ impl Failure {
         Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
     }
 
+    /// Failure to write to stdout.
+    pub(crate) fn stdout(error: &io::Error) -> Failure {
+        Failure::new(format!("cannot write to stdout: {}", words(error)))
+    }
+
     /// Failure to `act` (read, create, write) on a file.
     pub(crate) fn cannot(act: &str, file: &Path, error: &io::Error) -> Failure {
         Failure::new(format!("cannot {act} {}: {}", nono::diagnostic::shown(file), words(error)))
     }
 
     pub(crate) fn credential(error: &CredentialError) -> Failure {
-        let failure = if error.is_usage() {
-            Failure::usage(error.to_string())
-        } else {
-            Failure::new(error.to_string())
-        };
-        Failure { hint: error.hint(), ..failure }
+        let code = if error.is_usage() { USAGE } else { NOT_RUN };
+        Failure::new(error.to_string()).hint_if(error.hint()).code(code)
     }
 
     pub(crate) fn report(self) -> ExitCode {
@@ -135,43 +143,47 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<StdoutError> for Failure {
-    fn from(StdoutError(error): StdoutError) -> Failure {
-        Failure::new(format!("cannot write to stdout: {}", words(&error)))
-    }
-}
-
 impl From<PolicyError> for Failure {
     fn from(error: PolicyError) -> Failure {
-        let hint = error.hint();
-        Failure { hint, ..Failure::new(error.to_string()) }
+        Failure::new(error.to_string()).hint_if(error.hint())
     }
 }
 
 impl From<ProfileError> for Failure {
     fn from(error: ProfileError) -> Failure {
-        let hint = error.hint();
-        Failure { hint, ..Failure::new(error.to_string()) }
+        Failure::new(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Failure {
+        Failure::new(error.to_string()).hint_if(error.hint())
+    }
+}
+
+impl From<ProjectProfileError> for Failure {
+    fn from(error: ProjectProfileError) -> Failure {
+        Failure::new(error.to_string()).hint(error.hint())
     }
 }
 
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Failure {
-        Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
+        Failure::new(error.to_string()).hint_if(error.hint())
     }
 }
 
-fn log_hint(error: &LogError) -> String {
-    match error {
-        LogError::Key(_) => "`nono audit keygen -o FILE` makes a key".to_owned(),
-        _ => "make room, or set NONO_HOME to a folder you can write; --no-audit runs it without a log"
-            .to_owned(),
+impl From<StateDirError> for Failure {
+    fn from(error: StateDirError) -> Failure {
+        SessionError::from(error).into()
     }
 }
 
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Failure {
         let text = error.to_string();
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
+        let usage = |hint: &str| Failure::usage(&*text).hint(hint);
         match error {
             SessionError::Profile(error) => error.into(),
             SessionError::Policy(error) => error.into(),
@@ -179,50 +191,44 @@ impl From<SessionError> for Failure {
                 let code = if error.is_found() { NOT_EXECUTABLE } else { NOT_FOUND };
                 Failure::new(text).code(code)
             }
-            SessionError::Refused(refusal) => Failure { hint: refusal.hint(), ..Failure::new(text) },
-            SessionError::State(error) => Failure { hint: error.hint(), ..Failure::new(text) },
+            SessionError::Refused(refusal) => Failure::new(text).hint_if(refusal.hint()),
+            SessionError::State(error) => Failure::new(text).hint_if(error.hint()),
             SessionError::Run(error) => launch(&error, text),
             SessionError::Check(nono::session::check::CheckError::Folder { .. }) => {
                 Failure::new(text).hint("make room there, or set TMPDIR to a folder you can write")
             }
-            SessionError::Check(_) => Failure::new(text)
-                .hint("nothing was run; `nono setup --check-only` shows what this kernel can do"),
-            SessionError::Folder { .. } => Failure::new(text).hint("set TMPDIR to a folder you can write"),
+            SessionError::Check(_) => {
+                failed("nothing was run; `nono setup --check-only` shows what this kernel can do")
+            }
+            SessionError::Folder { .. } => failed("set TMPDIR to a folder you can write"),
             SessionError::Rollback(RollbackError::NoRoom { .. }) => {
                 Failure::new(format!("not started: {text}"))
                     .hint(format!("{NO_ROOM}; --rollback=best-effort accepts gaps and names them"))
             }
-            SessionError::Rollback(_) => Failure::new(text).hint("--no-rollback runs it without snapshots"),
-            SessionError::NeedsSupervisor { .. } => {
-                Failure::usage(text).hint("use `nono run`, or add --no-rollback")
-            }
+            SessionError::Rollback(_) => failed("--no-rollback runs it without snapshots"),
+            SessionError::NeedsSupervisor { .. } => usage("use `nono run`, or add --no-rollback"),
             SessionError::AskNeedsSupervisor { .. } | SessionError::CheckpointsNeedSupervisor { .. } => {
-                Failure::usage(text).hint("use `nono run`")
+                usage("use `nono run`")
             }
             SessionError::AskNeedsTerminal => {
-                Failure::usage(text).hint("leave --ask out, or take `interactive` out of the profile")
+                usage("leave --ask out, or take `interactive` out of the profile")
             }
-            SessionError::Log(error) => Failure { hint: Some(log_hint(&error)), ..Failure::new(text) },
-            SessionError::Network(error) => Failure { hint: error.hint(), ..Failure::new(text) },
-            SessionError::FilterNeedsSupervisor { .. } => {
-                Failure::usage(text).hint("use `nono run`, or add --block-net")
-            }
-            SessionError::NotTracked { .. } => Failure::usage(text).hint("add --rollback"),
-            SessionError::DestWritable { .. } => {
-                Failure::usage(text).hint("choose a folder outside the write grants")
-            }
-            SessionError::DestTaken { .. } => {
-                Failure::usage(text).hint("choose a folder of its own for the sessions")
-            }
-            SessionError::Checkpoints(_) => Failure::new(text).hint("--no-checkpoints runs it without them"),
+            SessionError::Log(LogError::Key(_)) => failed("`nono audit keygen -o FILE` makes a key"),
+            SessionError::Log(_) => failed(
+                "make room, or set NONO_HOME to a folder you can write; --no-audit runs it without a log",
+            ),
+            SessionError::Network(error) => Failure::new(text).hint_if(error.hint()),
+            SessionError::FilterNeedsSupervisor { .. } => usage("use `nono run`, or add --block-net"),
+            SessionError::NotTracked { .. } => usage("add --rollback"),
+            SessionError::DestWritable { .. } => usage("choose a folder outside the write grants"),
+            SessionError::DestTaken { .. } => usage("choose a folder of its own for the sessions"),
+            SessionError::Checkpoints(_) => failed("--no-checkpoints runs it without them"),
             SessionError::Hold(_) => {
                 Failure::new(text).hint("create it yourself, or grant less than the folder it is in")
             }
-            SessionError::Saved(_) => Failure::new(text).hint("set TMPDIR to a folder that you can write"),
+            SessionError::Saved(_) => failed("set TMPDIR to a folder that you can write"),
             SessionError::Cancelled => Failure::new(text),
-            SessionError::Interrupted { signal } => {
-                Failure::new(text).code(u8::try_from(128 + signal).unwrap_or(u8::MAX))
-            }
+            SessionError::Interrupted { signal } => Failure::new(text).code(by_signal(signal)),
         }
     }
 }
@@ -234,15 +240,15 @@ impl From<RollbackError> for Failure {
             RollbackError::Settings { .. } | RollbackError::Format { .. } => error.to_string(),
             _ => nono::diagnostic::escape(&error.to_string()),
         };
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
+        let refused = |hint: &str| Failure::refused(&*text).hint(hint);
         match error {
             RollbackError::NotFound { .. } | RollbackError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono rollback list` lists the sessions")
+                failed("`nono rollback list` lists the sessions")
             }
-            RollbackError::NoSessions => {
-                Failure::new(text).hint("`nono run --rollback -- command` makes one")
-            }
-            RollbackError::NoSessionHere { last: None, .. } => Failure::new(text).hint(TAKES_SNAPSHOTS),
-            RollbackError::Restoring { .. } => Failure::refused(text).hint("wait until it ends"),
+            RollbackError::NoSessions => failed("`nono run --rollback -- command` makes one"),
+            RollbackError::NoSessionHere { last: None, .. } => failed(TAKES_SNAPSHOTS),
+            RollbackError::Restoring { .. } => refused("wait until it ends"),
             RollbackError::Live { id, .. } => {
                 Failure::refused(text).hint(format!("wait until it ends, or run `nono stop {id}`"))
             }
@@ -256,15 +262,12 @@ impl From<RollbackError> for Failure {
                 nono::diagnostic::shown(&last.project),
                 id = last.id
             )),
-            RollbackError::AllUndone { .. } => Failure::refused(text)
-                .hint("`nono redo` takes the last undo back, `nono rollback list` shows all"),
-            RollbackError::NoneHere { last: None, .. } => Failure::refused(text).hint(TAKES_SNAPSHOTS),
-            RollbackError::NoRestoresHere { .. } => {
-                Failure::refused(text).hint("`nono status` shows what can be undone here")
+            RollbackError::AllUndone { .. } => {
+                refused("`nono redo` takes the last undo back, `nono rollback list` shows all")
             }
-            RollbackError::NoRestores => {
-                Failure::refused(text).hint("`nono rollback list` lists the sessions")
-            }
+            RollbackError::NoneHere { last: None, .. } => refused(TAKES_SNAPSHOTS),
+            RollbackError::NoRestoresHere { .. } => refused("`nono status` shows what can be undone here"),
+            RollbackError::NoRestores => refused("`nono rollback list` lists the sessions"),
             RollbackError::NothingToUndo { .. } | RollbackError::UndoneAlready { .. } => {
                 Failure::refused(text)
             }
@@ -281,7 +284,7 @@ impl From<RollbackError> for Failure {
                 Failure::new(text).hint(format!("`nono rollback show {id} --snapshots` lists them"))
             }
             RollbackError::Damaged { .. } => {
-                Failure::new(text).hint("`nono rollback verify` names everything that is missing or altered")
+                failed("`nono rollback verify` names everything that is missing or altered")
             }
             RollbackError::NoRoom { .. } => Failure::new(text).hint(NO_ROOM),
             RollbackError::NoSuchPath { session: None, .. }
@@ -299,25 +302,23 @@ impl From<CheckpointError> for Failure {
     fn from(error: CheckpointError) -> Failure {
         // A name with a line break in it must not look like a line of ours.
         let text = nono::diagnostic::escape(&error.to_string());
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
-            CheckpointError::NoProject { .. } => {
-                Failure::new(text).hint("`nono checkpoints create` takes the first one")
-            }
-            CheckpointError::TooBroad { .. } => {
-                Failure::new(text).hint("cd to a project, or name a path in one")
-            }
+            CheckpointError::NoProject { .. } => failed("`nono checkpoints create` takes the first one"),
+            CheckpointError::TooBroad { .. } => failed("cd to a project, or name a path in one"),
             CheckpointError::NotFound { .. } | CheckpointError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono checkpoints list` lists them")
+                failed("`nono checkpoints list` lists them")
             }
-            CheckpointError::NoTurn { .. } => Failure::new(text).hint("`nono turns` lists them"),
+            CheckpointError::NoTurn { .. } => failed("`nono turns` lists them"),
             CheckpointError::TurnGone { checkpoint, .. } => Failure::refused(text).hint(format!(
                 "go back to before it, and everything after it: nono undo --to {}",
                 checkpoint.short()
             )),
             CheckpointError::OtherProject { other, .. } => Failure::refused(text)
                 .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
-            CheckpointError::Damaged { .. } => Failure::new(text)
-                .hint("`nono checkpoints verify` names everything that is missing or altered"),
+            CheckpointError::Damaged { .. } => {
+                failed("`nono checkpoints verify` names everything that is missing or altered")
+            }
             CheckpointError::PartOfRepository { git, .. } => {
                 let hint = format!("restore all of it: {} --with-git", nono::diagnostic::shown(&git));
                 Failure::refused(text).hint(hint)
@@ -353,11 +354,10 @@ impl From<ImportError> for Failure {
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
         let text = nono::diagnostic::escape(&error.to_string());
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             PathError::Pattern { .. } => Failure::usage(text),
-            PathError::NoSuchPath { .. } => {
-                Failure::new(text).hint("`nono checkpoints diff N` shows what changed")
-            }
+            PathError::NoSuchPath { .. } => failed("`nono checkpoints diff N` shows what changed"),
             PathError::Checkpoint(error) => error.into(),
             PathError::Other(error) => error.into(),
         }
@@ -378,16 +378,17 @@ impl From<AuditError> for Failure {
             AuditError::Settings { .. } => error.to_string(),
             _ => nono::diagnostic::escape(&error.to_string()),
         };
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             AuditError::Gone { .. } => Failure::refused(text),
             AuditError::NotFound { .. } | AuditError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono audit list` lists the sessions")
+                failed("`nono audit list` lists the sessions")
             }
-            AuditError::NoSessions => Failure::new(text).hint("`nono run -- command` makes one"),
+            AuditError::NoSessions => failed("`nono run -- command` makes one"),
             AuditError::Read(_) => {
                 Failure::refused(text).hint("`nono audit verify` says what can still be trusted")
             }
-            AuditError::StateDir(error) => Failure::from(SessionError::from(error)),
+            AuditError::StateDir(error) => error.into(),
             _ => Failure::new(text),
         }
     }
@@ -396,12 +397,13 @@ impl From<AuditError> for Failure {
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Failure {
         let text = nono::diagnostic::escape(&error.to_string());
+        let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
-                Failure::new(text).hint("`nono ps` lists the running sessions")
+                failed("`nono ps` lists the running sessions")
             }
             ControlError::NoAnswer { .. } => {
-                Failure::new(text).hint("it may be taking a snapshot before or after its command; try again")
+                failed("it may be taking a snapshot before or after its command; try again")
             }
             ControlError::NoSessions
             | ControlError::Io { .. }

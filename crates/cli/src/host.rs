@@ -78,7 +78,8 @@ fn of_sandbox(environ: &[u8]) -> Vec<(&'static str, OsString)> {
     OF_SANDBOX.into_iter().filter_map(value).collect()
 }
 
-fn parent(pid: u32) -> Option<u32> {
+/// Parent of a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The process name may contain spaces and parentheses.
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()

@@ -1,8 +1,11 @@
 //! Output for people: `[nono]` lines on stderr, answers on stdout. The only place that prints.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
+
+use crate::failure::Failure;
 
 /// Prints a message, warning or error, each line with the prefix. A closed stderr is ignored.
 pub(crate) fn line(text: &str) {
@@ -29,24 +32,36 @@ pub(crate) fn raw_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Failure to write to stdout.
-#[derive(Debug)]
-pub(crate) struct StdoutError(pub(crate) io::Error);
-
 /// Prints the answer of a query to stdout.
-pub(crate) fn answer(text: &str) -> Result<(), StdoutError> {
+pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     match written {
         // `nono profile list | head -1` is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(StdoutError),
+        result => result.map_err(|error| Failure::stdout(&error)),
     }
 }
 
 /// Prints a value as pretty JSON to stdout.
-pub(crate) fn answer_json(value: &impl Serialize) -> Result<(), StdoutError> {
-    answer(&serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?)
+pub(crate) fn answer_json(value: &impl Serialize) -> Result<(), Failure> {
+    answer(&serde_json::to_string_pretty(value).map_err(|error| Failure::stdout(&error.into()))?)
+}
+
+/// Prints the answer of a query: as JSON, or as text.
+pub(crate) fn answer_either<V: Serialize>(
+    as_json: bool,
+    value: impl FnOnce() -> V,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if as_json { answer_json(&value()) } else { answer(&text()) }
+}
+
+/// Prints problems, each on a line of its own. `severity`: "error" or "warning".
+pub(crate) fn problems<P: Display>(severity: &str, problems: impl IntoIterator<Item = P>) {
+    for problem in problems {
+        line(&format!("{severity}: {}", nono::diagnostic::escape(&problem.to_string())));
+    }
 }
 
 /// Whether the user can be asked: stdin and stderr are a terminal.

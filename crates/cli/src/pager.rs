@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nono::interrupt::Interrupts;
 use ratatui::crossterm::terminal;
 
-use crate::message::StdoutError;
+use crate::failure::Failure;
 use crate::paint::Canvas;
 
 /// Width if the terminal's is unknown.
@@ -18,11 +18,16 @@ const HEIGHT: usize = 24;
 /// Width and colours of stdout.
 pub(crate) fn canvas() -> Canvas {
     let is_terminal = io::stdout().is_terminal();
-    let colours = is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb();
+    let colours = is_terminal && wants_colours();
     let said = || env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     let size = terminal::size().ok().filter(|(columns, _)| is_terminal && *columns > 0);
     let width = size.map(|(columns, _)| usize::from(columns)).or_else(said).unwrap_or(WIDTH);
     Canvas { colours, width }
+}
+
+/// Whether colours are wanted on a terminal.
+pub(crate) fn wants_colours() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
 }
 
 pub(crate) fn is_dumb() -> bool {
@@ -69,12 +74,12 @@ impl Pager {
     }
 
     /// Writes the rest and waits for the pager. A pager that was quit early is no error.
-    pub(crate) fn finish(mut self) -> Result<(), StdoutError> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let held = std::mem::take(&mut self.held);
         let written = self.out(&held).and_then(|()| io::stdout().lock().flush());
         self.wait();
         match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(StdoutError(error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::stdout(&error)),
             _ => Ok(()),
         }
     }

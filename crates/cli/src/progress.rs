@@ -10,6 +10,7 @@ use nono::rollback::{RollbackError, RollbackSession};
 use nono::snapshot::{CaptureError, Observer, SnapshotError};
 
 use crate::failure::Failure;
+use crate::pager::is_dumb;
 use crate::units::grouped;
 
 /// Delay before the bar appears.
@@ -32,9 +33,8 @@ struct Shown {
 impl Bar {
     /// None without a capable terminal.
     pub(crate) fn new(doing: &'static str) -> Option<Bar> {
-        let capable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let shown = Shown { next: Instant::now() + PATIENCE, width: 0 };
-        (capable && io::stderr().is_terminal()).then(|| Bar { doing, shown: Mutex::new(shown) })
+        (!is_dumb() && io::stderr().is_terminal()).then(|| Bar { doing, shown: Mutex::new(shown) })
     }
 
     pub(crate) fn draw(&self, done: u64, total: u64) {
@@ -106,27 +106,20 @@ pub(crate) struct Worked<T> {
     pub(crate) signal: Option<i32>,
 }
 
-/// Worker that reports its progress to a watcher.
+/// Worker that reports its progress to an observer.
 pub(crate) trait ReportsProgress {
-    /// Sets the watcher; none removes it.
-    fn watch(&mut self, watcher: Option<ProgressObserver>);
+    fn watch(&mut self, observer: impl Observer + Send + 'static);
 }
 
 impl ReportsProgress for RollbackSession {
-    fn watch(&mut self, watcher: Option<ProgressObserver>) {
-        match watcher {
-            Some(watcher) => self.manager().observe(watcher),
-            None => self.manager().observe(()),
-        }
+    fn watch(&mut self, observer: impl Observer + Send + 'static) {
+        self.manager().observe(observer);
     }
 }
 
 impl ReportsProgress for CheckpointManager {
-    fn watch(&mut self, watcher: Option<ProgressObserver>) {
-        match watcher {
-            Some(watcher) => self.observe(watcher),
-            None => self.observe(()),
-        }
+    fn watch(&mut self, observer: impl Observer + Send + 'static) {
+        self.observe(observer);
     }
 }
 
@@ -137,10 +130,10 @@ pub(crate) fn attempt<W: ReportsProgress, T>(
     work: impl FnOnce(&mut W) -> T,
 ) -> io::Result<Worked<T>> {
     let interrupts = Arc::new(Interrupts::block()?);
-    worker.watch(Some(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) }));
+    worker.watch(ProgressObserver { bar: Bar::new(doing), interrupts: Arc::clone(&interrupts) });
     let value = work(worker);
     // Clears the line, and releases the other reference to the signals.
-    worker.watch(None);
+    worker.watch(());
     Ok(Worked { value, signal: interrupts.requested() })
 }
 

@@ -1,4 +1,4 @@
-//! Numbers for display.
+//! Numbers, texts and tables for display.
 
 use std::time::Duration;
 
@@ -45,6 +45,31 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> Option<String> {
         1 => Some(format!("1 {one}")),
         _ => Some(format!("{} {many}", grouped(number))),
     }
+}
+
+/// Number with a noun: `1 session`, `0 sessions`, `1,200 sessions`.
+pub(crate) fn some(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Cuts text to this many characters.
+pub(crate) fn shortened(text: String, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text;
+    }
+    text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// Rows in aligned columns, one line each.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]

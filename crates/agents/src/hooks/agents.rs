@@ -20,7 +20,7 @@ use nono_checkpoint::trigger::ToolCall;
 use serde_json::Value;
 
 use super::{HookEvent, HookPayload, HookReply};
-use adapter::{Adapter, EventKind, Evidence, FailureSign, adapters};
+use adapter::{Adapter, EventKind, FailureSign, adapters};
 
 /// An agent that nono supports.
 #[derive(Clone, Copy)]
@@ -53,11 +53,6 @@ impl Agent {
     /// Address of its makers' documentation of hooks.
     pub fn documentation(self) -> &'static str {
         &self.0.documentation
-    }
-
-    /// Whether the payloads read here were recorded from the real agent; else they follow its documentation.
-    pub fn is_recorded(self) -> bool {
-        self.0.payloads == Evidence::Recorded
     }
 
     pub(super) fn adapter(self) -> &'static Adapter {

@@ -82,22 +82,24 @@ impl Local {
         }
     }
 
-    /// Run `work` once for each project among the paths.
-    fn each(
+    /// Report a call to each project among the paths.
+    fn report(
         &mut self,
+        origin: &Origin,
         targets: &[PathBuf],
-        mut work: impl FnMut(&mut CheckpointManager, &Path) -> Result<(), CheckpointError>,
+        tell: fn(&mut CheckpointManager, &Path, &Origin) -> Result<(), CheckpointError>,
     ) -> Result<(), ErrorText> {
+        let (origin, trouble) = self.place(origin);
         let mut first = Ok(());
         for target in self.projects(targets) {
-            let result = match work(&mut self.manager, &target) {
+            let result = match tell(&mut self.manager, &target, &origin) {
                 // Not a project and never one: nothing is kept of it.
                 Err(CheckpointError::TooBroad { .. }) => Ok(()),
                 result => result.map_err(|error| error.to_string()),
             };
             first = first.and(result);
         }
-        first
+        first.and(trouble.map_or(Ok(()), Err))
     }
 
     /// Report paths that are named but not covered by the checkpoint. An error here is ignored: the checkpoint exists.
@@ -155,9 +157,7 @@ impl Backend for Local {
         _command: Option<&str>,
         targets: &[PathBuf],
     ) -> Result<(), ErrorText> {
-        let (origin, trouble) = self.place(origin);
-        self.each(targets, |manager, target| manager.agent_begins(target, &origin))?;
-        trouble.map_or(Ok(()), Err)
+        self.report(origin, targets, CheckpointManager::agent_begins)
     }
 
     fn before(
@@ -195,15 +195,11 @@ impl Backend for Local {
     }
 
     fn after(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
-        let (origin, trouble) = self.place(origin);
-        self.each(targets, |manager, target| manager.agent_left(target, &origin))?;
-        trouble.map_or(Ok(()), Err)
+        self.report(origin, targets, CheckpointManager::agent_left)
     }
 
     fn stopped(&mut self, origin: &Origin, targets: &[PathBuf]) -> Result<(), ErrorText> {
-        let (origin, trouble) = self.place(origin);
-        self.each(targets, |manager, target| manager.agent_stopped(target, &origin))?;
-        trouble.map_or(Ok(()), Err)
+        self.report(origin, targets, CheckpointManager::agent_stopped)
     }
 
     fn notes(&mut self, origin: &Origin) -> Result<Vec<RestoreNote>, ErrorText> {

@@ -1,22 +1,12 @@
 //! Record of declined hook installations: a profile that names an agent asks only once whether to install its hooks.
 
-use std::io;
 use std::path::Path;
 
-use nono_policy::state_dir::{self, StateDirError};
+use nono_policy::state_dir::{self, StateFileError};
 
 use super::agents::Agent;
 
 const FILE: &str = "hooks-declined.json";
-
-/// Error of recording a refusal.
-#[derive(Debug, thiserror::Error)]
-pub enum DeclineError {
-    #[error(transparent)]
-    State(#[from] StateDirError),
-    #[error("{}: {}", path.display(), nono_sys::errno::describe(.source))]
-    Io { path: std::path::PathBuf, source: io::Error },
-}
 
 /// Names of the declined agents. If the file is unreadable, the question is asked again.
 fn read(state_dir: &Path) -> Vec<String> {
@@ -29,17 +19,12 @@ pub fn is_declined(state_dir: &Path, agent: Agent) -> bool {
 }
 
 /// Record the refusal. `nono hooks install` still works.
-pub fn decline(state_dir: &Path, agent: Agent) -> Result<(), DeclineError> {
-    state_dir::ensure(state_dir)?;
+pub fn decline(state_dir: &Path, agent: Agent) -> Result<(), StateFileError> {
     let mut names = read(state_dir);
     if !names.iter().any(|name| name == agent.name()) {
         names.push(agent.name().to_owned());
     }
-    let path = state_dir.join(FILE);
-    let written = serde_json::to_vec(&names).map_err(io::Error::from);
-    written
-        .and_then(|text| nono_sys::fs::write_atomic(&path, &text))
-        .map_err(|source| DeclineError::Io { path, source })
+    state_dir::save_json(state_dir, FILE, &names)
 }
 
 #[cfg(test)]

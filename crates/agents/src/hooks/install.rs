@@ -7,6 +7,7 @@
 
 mod apply;
 mod config;
+mod confined_dir;
 mod confinement;
 mod error;
 mod files;

@@ -28,7 +28,6 @@ pub struct HookPayload {
     pub event: HookEvent,
 }
 
-/// Event at the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HookEvent {
     SessionStart,
@@ -72,10 +71,6 @@ pub struct HookReply {
 }
 
 impl HookReply {
-    pub fn is_empty(&self) -> bool {
-        self.context.is_none() && self.message.is_none() && self.answer.is_none() && self.ask.is_none()
-    }
-
     /// Reply with a message for the user only.
     pub fn message(text: impl Into<String>) -> HookReply {
         HookReply { message: Some(text.into()), ..HookReply::default() }

@@ -12,7 +12,7 @@ use nono_policy::text::{escape, shown};
 use serde_json::json;
 
 use super::agents::rewind;
-use super::backend::Backend;
+use super::backend::{Backend, ErrorText, Protected};
 use super::{HookEvent, HookPayload, HookReply};
 
 /// Sandbox around an agent, as the agent is told of it.
@@ -70,7 +70,11 @@ pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) 
             HookEvent::AfterTool { call, .. } => {
                 after(call, &told.origin, backend, context, &cwd, &mut handled);
             }
-            HookEvent::Stop | HookEvent::SessionEnd => over(told, backend, &cwd, &mut handled.reply),
+            // Calls whose end the agent never reported (some report nothing of a failed call) are over, and later changes
+            // are not the agent's.
+            HookEvent::Stop | HookEvent::SessionEnd => {
+                handled.reply.note(backend.stopped(&told.origin, &[cwd]))
+            }
             HookEvent::Unknown => {}
         }
     }
@@ -85,9 +89,7 @@ fn prompt(told: &HookPayload, backend: &mut dyn Backend, reply: &mut HookReply) 
     if let HookEvent::Prompt { text } = &told.event {
         let said = first_words(text);
         let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
-        if let Err(trouble) = backend.prompt(&origin, text) {
-            reply.tell(&trouble_words(&trouble));
-        }
+        reply.note(backend.prompt(&origin, text));
     }
     match backend.notes(&told.origin) {
         Ok(notes) => {
@@ -124,10 +126,8 @@ fn before(
         Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
         Judgement::Harmless => {
             // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
-            if matches!(call, ToolCall::Shell { .. })
-                && let Err(trouble) = backend.begins(&origin, command_of(call), &[])
-            {
-                handled.reply.tell(&trouble_words(&trouble));
+            if matches!(call, ToolCall::Shell { .. }) {
+                handled.reply.note(backend.begins(&origin, command_of(call), &[]));
             }
             return;
         }
@@ -135,9 +135,7 @@ fn before(
     let protected = backend.before(&origin, &reason, command_of(call), &targets);
     handled.taken.clone_from(&protected.taken);
     handled.short = !protected.unprotected.is_empty();
-    for (path, why) in &protected.unprotected {
-        handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
-    }
+    handled.reply.tell_unprotected(&protected);
     protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
 }
 
@@ -172,9 +170,7 @@ pub fn unreadable(
             None,
             std::slice::from_ref(&context.cwd),
         );
-        for (path, why) in &protected.unprotected {
-            handled.reply.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
-        }
+        handled.reply.tell_unprotected(&protected);
         handled.taken = protected.taken;
     }
     handled
@@ -197,17 +193,7 @@ fn after(
     if !matches!(call, ToolCall::Files { .. }) {
         targets.push(cwd.to_owned());
     }
-    if let Err(trouble) = backend.after(&with_tool(origin, call), &targets) {
-        handled.reply.tell(&trouble_words(&trouble));
-    }
-}
-
-/// The agent has finished: calls whose end it never reported (some agents report nothing of a failed call) are over,
-/// and later changes are not the agent's.
-fn over(told: &HookPayload, backend: &mut dyn Backend, cwd: &Path, reply: &mut HookReply) {
-    if let Err(trouble) = backend.stopped(&told.origin, &[cwd.to_owned()]) {
-        reply.tell(&trouble_words(&trouble));
-    }
+    handled.reply.note(backend.after(&with_tool(origin, call), &targets));
 }
 
 fn command_of(call: &ToolCall) -> Option<&str> {
@@ -272,6 +258,19 @@ fn note_words(note: &RestoreNote, rewind: Option<&str>) -> String {
 }
 
 impl HookReply {
+    /// Append a problem with checkpoints, if there is one.
+    fn note(&mut self, done: Result<(), ErrorText>) {
+        if let Err(trouble) = done {
+            self.tell(&trouble_words(&trouble));
+        }
+    }
+
+    fn tell_unprotected(&mut self, protected: &Protected) {
+        for (path, why) in &protected.unprotected {
+            self.tell(&format!("nono: no checkpoint of {}: {}", shown(path), escape(why)));
+        }
+    }
+
     /// Append a text for the model.
     pub fn inform(&mut self, text: &str) {
         add(&mut self.context, text);

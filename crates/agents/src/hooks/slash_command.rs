@@ -4,7 +4,6 @@
 
 use thiserror::Error;
 
-/// Usage of `/rollback`.
 pub const USAGE: &str = "/rollback lists; /rollback N restores; /rollback N FILE restores one file; /rollback diff N previews; \
 /rollback undo takes the last restore back; --force and --merge go with N";
 

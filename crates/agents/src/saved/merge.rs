@@ -84,7 +84,6 @@ pub(super) fn apply(value: &mut Value, change: &KeyChange) {
     }
 }
 
-/// Scope of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeScope {
     Outside,

@@ -82,7 +82,7 @@ fn read(text: &str) -> Option<YamlRead> {
         _ => return None,
     }
     let mut rest = events.iter().skip_while(|event| !is_document(event)).skip(1);
-    let node = node(&mut rest, text, &places, 0)?;
+    let node = node(rest.next()?, &mut rest, text, &places, 0)?;
     match (&node.value, &node.shape) {
         (Value::Null, _) => Some(YamlRead::Nothing),
         (Value::Object(_), Shape::Mapping { .. }) => Some(YamlRead::Settings(node)),
@@ -91,16 +91,6 @@ fn read(text: &str) -> Option<YamlRead> {
 }
 
 fn node<'a>(
-    events: &mut impl Iterator<Item = &'a (Event<'a>, Span)>,
-    text: &str,
-    places: &[usize],
-    depth: usize,
-) -> Option<YamlNode> {
-    let first = events.next()?;
-    node_from(first, events, text, places, depth)
-}
-
-fn node_from<'a>(
     (event, span): &'a (Event<'a>, Span),
     events: &mut impl Iterator<Item = &'a (Event<'a>, Span)>,
     text: &str,
@@ -120,7 +110,7 @@ fn node_from<'a>(
             loop {
                 match events.next()? {
                     (Event::SequenceEnd, _) => break,
-                    next => list.push(node_from(next, events, text, places, depth + 1)?.value),
+                    next => list.push(node(next, events, text, places, depth + 1)?.value),
                 }
             }
             Some(YamlNode { value: Value::Array(list), shape: Shape::Sequence })
@@ -135,7 +125,7 @@ fn node_from<'a>(
                     }
                     _ => return None,
                 };
-                let node = node(events, text, places, depth + 1)?;
+                let node = node(events.next()?, events, text, places, depth + 1)?;
                 if map.insert(name.clone(), node.value.clone()).is_some() {
                     return None;
                 }

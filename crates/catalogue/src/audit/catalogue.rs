@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use nono_audit::ledger::{Ledger, is_session_id};
@@ -11,6 +12,7 @@ use nono_audit::session::{EventCounts, SessionRecord};
 use nono_audit::summary::Summary;
 
 use super::error::AuditError;
+use crate::own_file;
 use crate::rollback::live_lock::is_live;
 use crate::session_ref::{self, SessionRef};
 
@@ -117,20 +119,10 @@ impl Catalogue {
     /// Folders of sessions, by name. Files next to them and the rest of an interrupted cleanup are skipped.
     pub(super) fn places(&self) -> Result<Vec<PathBuf>, AuditError> {
         let dir = self.dir();
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(AuditError::io(&dir))?,
+        let is_place = |entry: &DirEntry| {
+            Ok(!entry.file_type()?.is_file() && !entry.file_name().as_encoded_bytes().starts_with(b"."))
         };
-        let mut places = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(AuditError::io(&dir))?;
-            let is_file = entry.file_type().map_err(AuditError::io(&dir))?.is_file();
-            if !is_file && !entry.file_name().as_encoded_bytes().starts_with(b".") {
-                places.push(entry.path());
-            }
-        }
-        places.sort();
-        Ok(places)
+        own_file::entries(&dir, is_place).map_err(AuditError::io(&dir))
     }
 
     fn read(&self, place: &Path) -> Result<AuditEntry, AuditError> {

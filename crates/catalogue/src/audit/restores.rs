@@ -114,59 +114,52 @@ pub fn recorded<T, E>(
     work: impl FnOnce() -> Result<T, E>,
     event: impl FnOnce(&Result<T, E>) -> Restore,
 ) -> Result<(T, Option<String>), E> {
-    let log = RestoreLog::begin(state_dir, author, roots);
+    let log = begin(state_dir, author, roots);
     let outcome = work();
-    let written = log.and_then(|log| log.end(event(&outcome)));
+    let written = log.and_then(|log| end(&log, event(&outcome)));
     // After a failure only the failure matters; what it left incomplete is completed, and recorded, later.
     Ok((outcome?, written.err().map(|error| error.to_string())))
 }
 
-/// A log that has been started.
-#[derive(Debug)]
-struct RestoreLog(AuditLog);
+/// Start a log. `roots`: tracked roots of the session that is restored.
+fn begin(state_dir: &Path, author: &Author, roots: &[PathBuf]) -> Result<AuditLog, RecordError> {
+    let redactor = super::redactor(state_dir)?;
+    let started = SessionStarted {
+        time_ms: now_ms(),
+        session_id: new_id(),
+        name: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        command: redactor.argv(&author.command),
+        workdir: author.workdir.clone(),
+        executable: None,
+        // Nothing is run, so nothing is confined.
+        policy_digest: Digest::ZERO,
+        tracked_paths: roots.to_vec(),
+        network: "none".to_owned(),
+        // The log fills in `ledger_head`.
+        project_profiles: Vec::new(),
+        ledger_head: None,
+    };
+    create(state_dir, &started)
+}
 
-impl RestoreLog {
-    /// Start the log. `roots`: tracked roots of the session that is restored.
-    fn begin(state_dir: &Path, author: &Author, roots: &[PathBuf]) -> Result<RestoreLog, RecordError> {
-        let redactor = super::redactor(state_dir)?;
-        let pid = std::process::id();
-        let started = SessionStarted {
-            time_ms: now_ms(),
-            session_id: new_id(),
-            name: None,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid,
-            command: redactor.argv(&author.command),
-            workdir: author.workdir.clone(),
-            executable: None,
-            // Nothing is run, so nothing is confined.
-            policy_digest: Digest::ZERO,
-            tracked_paths: roots.to_vec(),
-            network: "none".to_owned(),
-            // The log fills in `ledger_head`.
-            project_profiles: Vec::new(),
-            ledger_head: None,
-        };
-        create(state_dir, &started).map(RestoreLog)
-    }
-
-    /// Record the result and close the log.
-    fn end(self, restore: Restore) -> Result<(), RecordError> {
-        let whole = restore.kept == 0 && restore.failed == 0;
-        let ended = SessionEnded {
-            time_ms: now_ms(),
-            exit_code: i32::from(!whole),
-            signal: None,
-            limit: None,
-            stopped: false,
-            interrupted: false,
-        };
-        let noted = self.0.note(&AuditEvent::Restore(restore));
-        // Closed even if the event could not be recorded: the end shows it.
-        let finished = self.0.finish(ended, None);
-        noted?;
-        finished?.ledger.map_or(Ok(()), |error| Err(error.into()))
-    }
+/// Record the result and close the log.
+fn end(log: &AuditLog, restore: Restore) -> Result<(), RecordError> {
+    let whole = restore.kept == 0 && restore.failed == 0;
+    let ended = SessionEnded {
+        time_ms: now_ms(),
+        exit_code: i32::from(!whole),
+        signal: None,
+        limit: None,
+        stopped: false,
+        interrupted: false,
+    };
+    let noted = log.note(&AuditEvent::Restore(restore));
+    // Closed even if the event could not be recorded: the end shows it.
+    let finished = log.finish(ended, None);
+    noted?;
+    finished?.ledger.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Create the log under an unused id: one process may restore more than once in a second, and right after a run.

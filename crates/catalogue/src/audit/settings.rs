@@ -56,17 +56,10 @@ const REDACTION_KEYS: &[&str] =
     &["flags", "headers", "query_keys", "env", "not_flags", "not_headers", "not_query_keys", "not_env"];
 
 fn list<'a>(changes: &'a mut Changes, key: &str) -> Option<&'a mut Vec<String>> {
-    Some(match key {
-        "flags" => &mut changes.flags,
-        "headers" => &mut changes.headers,
-        "query_keys" => &mut changes.query_keys,
-        "env" => &mut changes.env,
-        "not_flags" => &mut changes.not_flags,
-        "not_headers" => &mut changes.not_headers,
-        "not_query_keys" => &mut changes.not_query_keys,
-        "not_env" => &mut changes.not_env,
-        _ => return None,
-    })
+    let at = REDACTION_KEYS.iter().position(|known| *known == key)?;
+    let Changes { flags, headers, query_keys, env, not_flags, not_headers, not_query_keys, not_env } =
+        changes;
+    [flags, headers, query_keys, env, not_flags, not_headers, not_query_keys, not_env].into_iter().nth(at)
 }
 
 fn names(value: &Value) -> Option<Vec<String>> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use nono_snapshot::{ChangeCounts, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
-use crate::rollback::patch::{self, Blob, Hunk, LineKind};
+use crate::rollback::patch::{self, Blob, Hunk};
 use crate::rollback::restore::CONTEXT;
 use crate::rollback::{Body, ChangeSet, Item, ItemKind, RollbackError};
 use nono_policy::text::{escape, shown};
@@ -127,21 +127,14 @@ fn blobs(what: &str, old: Option<Blob>, new: Option<Blob>) -> impl Iterator<Item
 
 /// Add as many lines as fit.
 fn fill(file: &mut BriefFile, hunks: &[Hunk], room: usize) {
-    let count = |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
-    (file.added, file.removed) = (Some(count(LineKind::Added)), Some(count(LineKind::Removed)));
+    let (added, removed) = patch::line_counts(hunks);
+    (file.added, file.removed) = (Some(added), Some(removed));
     for hunk in hunks {
-        let Hunk { old_start, old_count, new_start, new_count, .. } = hunk;
-        let head = format!("@@ -{old_start},{old_count} +{new_start},{new_count} @@");
         let lines = hunk.lines.iter().map(|line| {
-            let sign = match line.kind {
-                LineKind::Context => ' ',
-                LineKind::Removed => '-',
-                LineKind::Added => '+',
-            };
             let text: Vec<u8> = line.segments.iter().flat_map(|segment| &segment.text).copied().collect();
-            format!("{sign}{}", cut(&String::from_utf8_lossy(&text)))
+            format!("{}{}", line.kind.sign(), cut(&String::from_utf8_lossy(&text)))
         });
-        for line in std::iter::once(head).chain(lines) {
+        for line in std::iter::once(hunk.header()).chain(lines) {
             if file.cut_lines > 0 || file.patch.len() + line.len() + 1 > room {
                 file.cut_lines += 1;
             } else {
@@ -168,7 +161,6 @@ impl Brief {
         self.files.is_empty() && self.more_files == 0
     }
 
-    /// Summary without lines.
     #[must_use]
     pub fn without_lines(mut self) -> Brief {
         for file in &mut self.files {

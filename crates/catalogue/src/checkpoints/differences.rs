@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nono_checkpoint::manager::Compared;
 use nono_snapshot::ChangeCounts;
 
-use crate::rollback::{Body, ChangeSet, Item, LineKind, RollbackError, patch};
+use crate::rollback::{Body, ChangeSet, Item, RollbackError, patch};
 
 /// All changes, files that run later first.
 #[derive(Clone, Debug)]
@@ -51,11 +51,7 @@ fn one(compared: &Compared, set: &ChangeSet, item: &Item) -> Result<Difference, 
     let mut text = Vec::new();
     patch::write_patch(manager, set, &[item], &mut text)?;
     let lines = match patch::file_diff(manager, item, 0)?.body {
-        Body::Text(hunks) => {
-            let of =
-                |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
-            Some((of(LineKind::Added), of(LineKind::Removed)))
-        }
+        Body::Text(hunks) => Some(patch::line_counts(&hunks)),
         _ => None,
     };
     Ok(Difference { item: item.clone(), binary: patch::is_binary(manager, item)?, patch: text, lines })

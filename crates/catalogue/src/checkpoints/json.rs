@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nono_checkpoint::forget::Purged;
+use nono_checkpoint::forget::{Holding, Purged};
 use nono_checkpoint::legacy::Legacy;
 use nono_checkpoint::unprotected::Unprotected;
 use nono_checkpoint::verify::{Lost, ProjectVerified};
@@ -12,6 +12,7 @@ use nono_checkpoint::{
 };
 use nono_history::{Done, Plan as RestorePlan};
 use nono_snapshot::ChangeType;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::differences::{Difference, Differences};
@@ -61,15 +62,7 @@ fn read(one: &Value) -> Option<Checkpoint> {
         snapshot: 0,
         time: text("time")?,
         reason: text("reason")?,
-        origin: Origin {
-            agent: text("agent"),
-            session: text("session"),
-            turn: text("turn"),
-            prompt: text("prompt"),
-            tool: text("tool"),
-            call: text("call"),
-            run: text("run"),
-        },
+        origin: Origin::deserialize(one).ok()?,
         begun: None,
         name: text("name"),
         pinned: one["pinned"].as_bool()?,
@@ -230,11 +223,9 @@ pub fn pruned(pruned: &Pruned, dry_run: bool) -> Value {
             "checkpoints": checkpoints.iter().map(checkpoint).collect::<Vec<_>>(),
         })
     };
-    let Pruned { bytes_before, bytes_after, over_budget, .. } = *pruned;
-    let freed = json::Freed { dry_run, bytes_before, bytes_after, over_budget };
     let removed: Vec<Value> = pruned.removed.iter().map(removed).collect();
-    let problems: Vec<String> = pruned.problems.iter().map(ToString::to_string).collect();
-    let mut value = json::removal(freed, &removed, &problems);
+    let bytes = (pruned.bytes_before, pruned.bytes_after);
+    let mut value = json::removal(dry_run, &removed, bytes, pruned.over_budget, &pruned.problems);
     value["projects_removed"] = json!(json::paths(&pruned.projects_removed));
     value["legacy"] = pruned.legacy.iter().map(archive).collect();
     value
@@ -249,43 +240,36 @@ fn archive(one: &Legacy) -> Value {
     json!({"name": one.name(), "bytes": one.bytes})
 }
 
-/// Checkpoints that have a path that is to be purged.
-pub fn holding(project: &Path, forgotten: &Path, holding: &[Checkpoint]) -> Value {
+/// Checkpoints and sessions that have a path that is to be purged.
+pub fn holding_everywhere(found: &HoldingEverywhere) -> Value {
+    let Holding { project, checkpoints, .. } = &found.checkpoints;
+    let session =
+        |(entry, snapshots): &(SessionEntry, u64)| json!({"session_id": entry.id, "snapshots": snapshots});
     json!({
         "dry_run": true,
         "project": path(project),
-        "path": path(forgotten),
-        "checkpoints": holding.iter().map(checkpoint).collect::<Vec<_>>(),
+        "path": path(&found.path),
+        "checkpoints": checkpoints.iter().map(checkpoint).collect::<Vec<_>>(),
+        "sessions": found.sessions.iter().map(session).collect::<Vec<_>>(),
     })
-}
-
-/// Checkpoints and sessions that have a path.
-pub fn holding_everywhere(found: &HoldingEverywhere) -> Value {
-    let mut value = holding(&found.checkpoints.project, &found.path, &found.checkpoints.checkpoints);
-    let session =
-        |(entry, snapshots): &(SessionEntry, u64)| json!({"session_id": entry.id, "snapshots": snapshots});
-    value["sessions"] = found.sessions.iter().map(session).collect();
-    value
 }
 
 /// Result of purging a path from checkpoints and sessions.
 pub fn purged_everywhere(done: &PurgedEverywhere) -> Value {
-    let mut value = purged(&done.checkpoints);
+    let Purged { project, path: at, snapshots, contents, held_by, .. } = &done.checkpoints;
+    let holder =
+        |(holder, paths): &(PathBuf, Vec<PathBuf>)| json!({"by": path(holder), "paths": json::paths(paths)});
     let session = |(id, snapshots): &(String, u64)| json!({"session_id": id, "snapshots": snapshots});
-    value["sessions"] = done.sessions.iter().map(session).collect();
-    value["held"] = done.held.iter().map(|(id, why)| json!({"session_id": id, "why": why})).collect();
-    value
-}
-
-pub fn purged(purged: &Purged) -> Value {
-    let holder = |(holder, paths): &(PathBuf, Vec<PathBuf>)| json!({"by": path(holder), "paths": paths.iter().map(|one| path(one)).collect::<Vec<_>>()});
+    let held = |(id, why): &(String, String)| json!({"session_id": id, "why": why});
     json!({
         "dry_run": false,
-        "project": path(&purged.project),
-        "path": path(&purged.path),
-        "snapshots": purged.snapshots,
-        "contents": purged.contents,
-        "held_by": purged.held_by.iter().map(holder).collect::<Vec<_>>(),
+        "project": path(project),
+        "path": path(at),
+        "snapshots": snapshots,
+        "contents": contents,
+        "held_by": held_by.iter().map(holder).collect::<Vec<_>>(),
+        "sessions": done.sessions.iter().map(session).collect::<Vec<_>>(),
+        "held": done.held.iter().map(held).collect::<Vec<_>>(),
     })
 }
 
@@ -294,7 +278,7 @@ pub fn verified(found: &ProjectVerified) -> Value {
         json!({
             "project": path(&lost.project),
             "checkpoint": checkpoint(&lost.checkpoint),
-            "paths": lost.paths.iter().map(|one| path(one)).collect::<Vec<_>>(),
+            "paths": json::paths(&lost.paths),
         })
     };
     json!({

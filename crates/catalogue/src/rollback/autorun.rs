@@ -1,11 +1,10 @@
-//! Autorun: recognises files that run later without being started on purpose. The rules are in `table`.
+//! Autorun: recognises files that run later without being started on purpose. The rules are in `autorun/table.json`.
 //!
 //! A mark is a hint where to look first, no proof: it marks too much rather than too little. Names are compared without
 //! case, because some file systems ignore it and several tools accept any spelling.
 
 mod git_config;
 mod pattern;
-mod table;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,38 +12,80 @@ use std::path::{Path, PathBuf};
 use nono_policy::PolicyData;
 use nono_policy::glob::Pattern;
 use once_cell::race::OnceBox;
-use table::{If, Row, TABLE};
+use serde::Deserialize;
 
 pub use nono_history::Later;
+
+/// Rules, in `table.json`. The first row that fits a file counts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    rows: Vec<Row>,
+    git: git_config::RunningKeys,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// Globs in lower case over the last names of a path.
+    paths: Vec<String>,
+    #[serde(default)]
+    only: If,
+    what: String,
+    why: String,
+}
+
+/// Further condition of a row.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum If {
+    #[default]
+    Always,
+    Executable,
+    /// The name does not match this glob: git does not run the samples that it ships.
+    Not(String),
+    /// The content has something that runs.
+    Holds(Dangerous),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Dangerous {
+    /// A git setting that runs a command.
+    GitCommand,
+    /// A git attribute that names a filter or driver.
+    GitDriver,
+}
 
 /// Match the file at `path` (below a root) against the rules. `mode`: of the new version. `new_content` returns the new
 /// content for rules that read it (git config keys that run commands); if it returns None, the file is marked.
 pub fn executes_later(path: &Path, mode: u32, new_content: &dyn Fn() -> Option<Vec<u8>>) -> Option<Later> {
     let names = pattern::names(&own_project(path));
     let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-    let fits = |row: &table::Row| match row.only {
+    let index = GlobIndex::get();
+    let fits = |row: &Row| match &row.only {
         If::Always => true,
         If::Not(glob) => !pattern::ending(glob).is_some_and(|pattern| pattern.matches(&names)),
         If::Executable => mode & 0o111 != 0,
-        If::Holds(dangerous) => new_content().is_none_or(|content| dangerous(&content)),
+        If::Holds(dangerous) => new_content().is_none_or(|content| match dangerous {
+            Dangerous::GitCommand => index.table.git.are_in(&content),
+            Dangerous::GitDriver => git_config::names_a_driver(&content),
+        }),
     };
-    let rows = GlobIndex::get().rows(&names);
+    let (rows, table) = (index.rows(&names), &index.table.rows);
     // If the table has a row for the path, that row's condition alone decides.
-    let in_table = rows.first().is_some_and(|first| *first < TABLE.len());
-    let rows = rows.into_iter().filter(|row| *row < TABLE.len() || !in_table);
-    let row = rows.map(|row| TABLE.get(row).unwrap_or(&HELD_IN_HOME)).find(|row| fits(row))?;
-    Some(Later { what: row.what, why: row.why })
+    if rows.first().is_some_and(|first| *first == table.len()) {
+        return Some(HELD_IN_HOME);
+    }
+    let row = rows.into_iter().filter_map(|row| table.get(row)).find(|row| fits(row))?;
+    Some(Later { what: &row.what, why: &row.why })
 }
 
-/// Last row: files that the policy protects in the home folder, wherever a copy of them is.
-const HELD_IN_HOME: Row = Row {
-    paths: "",
-    only: If::Always,
-    what: "startup",
-    why: "a program of the home folder runs or obeys it when it starts",
-};
+/// Mark of files that the policy protects in the home folder, wherever a copy of them is.
+const HELD_IN_HOME: Later =
+    Later { what: "startup", why: "a program of the home folder runs or obeys it when it starts" };
 
-/// Globs of that row. Programs are excluded: in a project their folders are ordinary ones, and a row of the table
+/// Globs of those files. Programs are excluded: in a project their folders are ordinary ones, and a row of the table
 /// covers executables.
 fn held_globs() -> impl Iterator<Item = String> {
     let groups = PolicyData::embedded().groups.iter().filter(|group| group.name != "own_programs");
@@ -64,6 +105,7 @@ fn held_globs() -> impl Iterator<Item = String> {
 /// Globs of the table, indexed by a literal name that a matching path must contain: there are hundreds of globs, and
 /// changes by the ten thousand.
 struct GlobIndex {
+    table: Table,
     by_name: HashMap<Vec<u8>, Vec<(usize, Pattern)>>,
     /// Globs without a literal name.
     others: Vec<(usize, Pattern)>,
@@ -76,12 +118,14 @@ impl GlobIndex {
     }
 
     fn new() -> GlobIndex {
-        let mut index = GlobIndex { by_name: HashMap::new(), others: Vec::new() };
-        for (at, row) in TABLE.iter().enumerate() {
-            row.paths.split_ascii_whitespace().for_each(|glob| index.add(at, glob));
+        // A test reads the table.
+        let table: Table = serde_json::from_str(include_str!("autorun/table.json")).unwrap_or_default();
+        let mut index = GlobIndex { table: Table::default(), by_name: HashMap::new(), others: Vec::new() };
+        for (at, row) in table.rows.iter().enumerate() {
+            row.paths.iter().for_each(|glob| index.add(at, glob));
         }
-        held_globs().for_each(|glob| index.add(TABLE.len(), &glob));
-        index
+        held_globs().for_each(|glob| index.add(table.rows.len(), &glob));
+        GlobIndex { table, ..index }
     }
 
     fn add(&mut self, row: usize, glob: &str) {
@@ -92,7 +136,7 @@ impl GlobIndex {
         }
     }
 
-    /// Rows with a matching glob, in the order of the table.
+    /// Rows with a matching glob, in the order of the table; its length stands for the files held in the home.
     fn rows(&self, names: &[&[u8]]) -> Vec<usize> {
         let named = names.iter().filter_map(|name| self.by_name.get(*name)).flatten();
         let fitting = named.chain(&self.others).filter(|(_, pattern)| pattern.matches(names));

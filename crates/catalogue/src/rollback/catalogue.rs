@@ -14,7 +14,7 @@ use super::quota::StoreQuota;
 use super::settings::RollbackSettings;
 use super::{folder, prune, seals, sequence};
 use crate::audit::Author;
-use crate::session_ref;
+use crate::{own_file, session_ref};
 
 /// Finds sessions below nono's state folder: `rollbacks/<id>/`, with one store for all of them in `store/`.
 #[derive(Clone, Debug)]
@@ -79,20 +79,7 @@ impl Catalogue {
     /// Entries of `rollbacks/` except nono's own files, by name.
     pub(super) fn places(&self) -> Result<Vec<PathBuf>, RollbackError> {
         let dir = self.sessions_dir();
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(RollbackError::io(&dir))?,
-        };
-        let mut places = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(RollbackError::io(&dir))?;
-            let name = entry.file_name();
-            if !is_ours(&name) {
-                places.push(entry.path());
-            }
-        }
-        places.sort();
-        Ok(places)
+        own_file::entries(&dir, |entry| Ok(!is_ours(&entry.file_name()))).map_err(RollbackError::io(&dir))
     }
 
     /// Find a session by full id, unique prefix of an id, name, `last`, or the path of a session folder of any origin.

@@ -73,6 +73,19 @@ pub enum ItemKind {
     },
 }
 
+impl ItemKind {
+    /// Add one change of this kind.
+    pub fn count_in(&self, counts: &mut ChangeCounts) {
+        *match self {
+            ItemKind::Created => &mut counts.created,
+            ItemKind::Modified => &mut counts.modified,
+            ItemKind::Deleted => &mut counts.deleted,
+            ItemKind::PermissionsChanged => &mut counts.permissions_changed,
+            ItemKind::Renamed { .. } => &mut counts.renamed,
+        } += 1;
+    }
+}
+
 impl ChangeSet {
     /// Changes from one snapshot to another. Renames are detected among created and deleted files: by content hash
     /// first, then by similarity where both are small.
@@ -115,16 +128,7 @@ impl ChangeSet {
 
     pub fn counts(&self) -> ChangeCounts {
         let mut counts = ChangeCounts::default();
-        for item in &self.items {
-            let count = match item.kind {
-                ItemKind::Created => &mut counts.created,
-                ItemKind::Modified => &mut counts.modified,
-                ItemKind::Deleted => &mut counts.deleted,
-                ItemKind::PermissionsChanged => &mut counts.permissions_changed,
-                ItemKind::Renamed { .. } => &mut counts.renamed,
-            };
-            *count += 1;
-        }
+        self.items.iter().for_each(|item| item.kind.count_in(&mut counts));
         counts
     }
 

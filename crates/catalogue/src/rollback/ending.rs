@@ -16,9 +16,10 @@ use super::changes::Changed;
 use super::entry::SessionEntry;
 use super::error::RollbackError;
 use super::live_lock::LiveLock;
-use super::periodic_snapshots::{Watched, Watching};
+use super::periodic_snapshots::Watching;
 use super::quota::{self, StoreQuota};
 use super::recorder::Recorder;
+use super::running::SnapshotWork;
 use super::seals;
 use super::settings::RollbackSettings;
 use super::tracking::{RollbackReport, SharedObserver, SharedProgress};
@@ -125,7 +126,7 @@ impl Ending {
         // After a panic of the thread a new manager continues: snapshots are on record, and the rules are those of the
         // baseline.
         let mut manager = match watching.map(Watching::stop) {
-            Some(Some(Watched { manager, metadata, problems })) => {
+            Some(Some(SnapshotWork { manager, metadata, problems, .. })) => {
                 self.warnings.extend(problems);
                 self.metadata.checkpoints = metadata.checkpoints;
                 manager

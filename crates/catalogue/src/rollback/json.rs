@@ -6,6 +6,7 @@ use nono_snapshot::SnapshotId;
 use serde_json::{Value, json};
 
 use super::changes::JsonText;
+use super::patch;
 use super::repair::Repaired;
 use super::{
     AllVerified, ChangeSet, Done, Item, Plan, Pruned, RollbackError, RollbackSession, SessionEntry,
@@ -94,7 +95,7 @@ pub fn change(
     diff: bool,
 ) -> Result<Value, RollbackError> {
     let mut value = json!(item);
-    value["binary"] = json!(session.is_binary(item)?);
+    value["binary"] = json!(patch::is_binary(session.engine(), item)?);
     if diff {
         let mut patch = Vec::new();
         session.write_patch(set, &[item], &mut patch)?;
@@ -116,15 +117,8 @@ pub fn done(id: &str, done: &Done) -> Value {
 /// Result of pruning, or of a dry run.
 pub fn pruned(pruned: &Pruned, dry_run: bool) -> Result<Value, RollbackError> {
     let Pruned { removed, bytes_before, bytes_after, over_budget, problems } = pruned;
-    let freed = json::Freed {
-        dry_run,
-        bytes_before: *bytes_before,
-        bytes_after: *bytes_after,
-        over_budget: *over_budget,
-    };
     let removed = removed.iter().map(session).collect::<Result<Vec<_>, _>>()?;
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Ok(json::removal(freed, &removed, &problems))
+    Ok(json::removal(dry_run, &removed, (*bytes_before, *bytes_after), *over_budget, problems))
 }
 
 /// Result of a repair, or of a dry run.

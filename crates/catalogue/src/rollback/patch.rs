@@ -15,6 +15,7 @@ use nono_snapshot::{ContentHash, SnapshotManager};
 use super::catalogue::RollbackSession;
 use super::changes::{ChangeSet, Item, ItemKind};
 use super::error::RollbackError;
+pub use git::write_patch;
 
 /// Change of one file, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,12 +95,31 @@ const BINARY_PREFIX: usize = 8000;
 /// Largest file that is read to detect binary content.
 const LOOKED_INTO: u64 = 64 << 20;
 
-impl RollbackSession {
-    /// Change of one file as text. `context`: lines around each hunk; `usize::MAX` for the whole file.
-    pub fn file_diff(&self, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
-        file_diff(&self.manager, item, context)
+impl LineKind {
+    /// Mark of such a line.
+    pub fn sign(self) -> char {
+        match self {
+            LineKind::Context => ' ',
+            LineKind::Removed => '-',
+            LineKind::Added => '+',
+        }
     }
+}
 
+impl Hunk {
+    pub fn header(&self) -> String {
+        let Hunk { old_start, old_count, new_start, new_count, .. } = self;
+        format!("@@ -{old_start},{old_count} +{new_start},{new_count} @@")
+    }
+}
+
+/// Numbers of added and removed lines.
+pub fn line_counts(hunks: &[Hunk]) -> (usize, usize) {
+    let count = |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
+    (count(LineKind::Added), count(LineKind::Removed))
+}
+
+impl RollbackSession {
     /// New content with these hunks (numbers as in `file_diff(item, context)`) reverted.
     pub fn without_hunks(
         &self,
@@ -108,11 +128,6 @@ impl RollbackSession {
         hunks: &[usize],
     ) -> Result<Vec<u8>, RollbackError> {
         without_hunks(&self.manager, item, context, hunks)
-    }
-
-    /// Whether the item's content is binary, by its first bytes. A file too large to read counts as binary.
-    pub fn is_binary(&self, item: &Item) -> Result<bool, RollbackError> {
-        is_binary(&self.manager, item)
     }
 
     /// Write a patch for `git apply` and `patch -p1`, relative to the root of the items. With several roots, their
@@ -128,22 +143,12 @@ impl RollbackSession {
     }
 }
 
-/// [`RollbackSession::write_patch`] for any snapshots of the engine.
-pub fn write_patch(
-    manager: &SnapshotManager,
-    set: &ChangeSet,
-    items: &[&Item],
-    out: &mut dyn io::Write,
-) -> Result<(), RollbackError> {
-    git::write(manager, set, items, out)
-}
-
 /// Whether the content has a zero byte where git looks for one.
 pub(in crate::rollback) fn looks_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PREFIX)].contains(&0)
 }
 
-/// [`RollbackSession::is_binary`] for any snapshots of the engine.
+/// Whether the item's content is binary, by its first bytes. A file too large to read counts as binary.
 pub fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, RollbackError> {
     for version in [&item.new, &item.old].into_iter().flatten() {
         let Some(hash) = version.hash else { continue };
@@ -154,7 +159,7 @@ pub fn is_binary(manager: &SnapshotManager, item: &Item) -> Result<bool, Rollbac
     Ok(false)
 }
 
-/// [`RollbackSession::file_diff`] for any snapshots of the engine.
+/// Change of one file as text. `context`: lines around each hunk; `usize::MAX` for the whole file.
 pub fn file_diff(manager: &SnapshotManager, item: &Item, context: usize) -> Result<FileDiff, RollbackError> {
     let mode = |side: &Option<Version>| side.as_ref().map(|version| version.mode);
     let (old_mode, new_mode) = (mode(&item.old), mode(&item.new));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nono_snapshot::{CaptureError, Manifest, SessionMetadata, SnapshotError, SnapshotManager};
+use nono_snapshot::{CaptureError, Manifest, SnapshotError};
 use nono_supervisor::Watcher;
 use nono_sys::{process, wait};
 
@@ -48,15 +48,6 @@ impl Drop for Ends {
     }
 }
 
-/// Result of the watching thread.
-#[derive(Debug)]
-pub struct Watched {
-    pub manager: SnapshotManager,
-    /// Metadata with the roots and checkpoints added while the command ran.
-    pub metadata: SessionMetadata,
-    pub problems: Vec<String>,
-}
-
 impl Watching {
     pub(super) fn start(
         work: SnapshotWork,
@@ -83,15 +74,15 @@ impl Watching {
         TrackedSession(self.ends.0.clone())
     }
 
-    /// Stop the thread; a snapshot in progress is cancelled.
-    pub fn stop(self) -> Option<Watched> {
+    /// Stop the thread; a snapshot in progress is cancelled. None if a thread panicked.
+    pub(super) fn stop(self) -> Option<SnapshotWork> {
         let Watching { thread, stop, ends } = self;
         ends.0.stop();
         drop(stop);
-        let mut problems = thread.join().ok()?;
-        let SnapshotWork { manager, metadata, problems: more, .. } = ends.0.end()?;
-        problems.extend(more);
-        Some(Watched { manager, metadata, problems })
+        let problems = thread.join().ok()?;
+        let mut work = ends.0.end()?;
+        work.problems.splice(0..0, problems);
+        Some(work)
     }
 }
 

@@ -103,6 +103,7 @@ impl Observer for Until {
 }
 
 /// State of the session, shared by all threads that work on it.
+#[derive(Debug)]
 pub(super) struct SharedSession {
     dir: PathBuf,
     /// None after the session has ended.
@@ -113,12 +114,6 @@ pub(super) struct SharedSession {
     /// Paths added but not watched yet; `waker` wakes the watching thread for them.
     joined: Mutex<Vec<Manifest>>,
     waker: UnixStream,
-}
-
-impl std::fmt::Debug for SharedSession {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("dir", &self.dir).finish_non_exhaustive()
-    }
 }
 
 /// Counts one urgent caller until dropped.
@@ -227,6 +222,7 @@ impl SharedSession {
 }
 
 /// Everything needed to take snapshots of the session and restore them.
+#[derive(Debug)]
 pub(super) struct SnapshotWork {
     pub(super) manager: SnapshotManager,
     pub(super) metadata: SessionMetadata,

@@ -88,7 +88,8 @@ pub(super) fn exclusion(
     let is_glob = |pattern: &&String| pattern.contains(['*', '?', '[']);
     let (globs, patterns): (Vec<&String>, Vec<&String>) = request.exclude.iter().partition(is_glob);
     let both = |from: &[String], more: Vec<&String>| from.iter().chain(more).cloned().collect();
-    let leaves_ignored = leaves_ignored(request, profile, settings);
+    let leaves_ignored =
+        !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut);
     let limited = !request.all && !leaves_ignored;
     ExclusionConfig {
         use_gitignore: leaves_ignored,
@@ -100,9 +101,4 @@ pub(super) fn exclusion(
         max_ignored_folder: limited.then(|| settings.max_ignored_folder()),
         large_git_packs: LargePacks::Take,
     }
-}
-
-/// Whether files ignored by git are left out.
-fn leaves_ignored(request: &RollbackRequest, profile: &RollbackSection, settings: &RollbackSettings) -> bool {
-    !request.all && profile.use_gitignore.unwrap_or(settings.ignored == Ignored::LeaveOut)
 }

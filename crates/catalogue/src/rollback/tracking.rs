@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use nono_policy::profile::RollbackSection;
 use nono_snapshot::{
-    CaptureOptions, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Manifest, Observer,
-    SessionMetadata, SnapshotManager,
+    CaptureOptions, Coverage, Example, Gaps, Limits, Lost, ManagerOptions, Observer, SessionMetadata,
+    SnapshotManager,
 };
 
 use nono_sys::process;
@@ -114,18 +114,10 @@ impl TrackingPlan {
 /// A run whose baseline is taken.
 #[derive(Debug)]
 pub struct Tracking {
-    catalogue: Catalogue,
-    session_dir: PathBuf,
-    metadata: SessionMetadata,
-    settings: RollbackSettings,
     interval: Option<Duration>,
     manager: SnapshotManager,
-    baseline: Manifest,
-    live: LiveLock,
-    room: StoreQuota,
-    recorder: Arc<dyn Recorder>,
-    warnings: Vec<String>,
     notes: Vec<String>,
+    ending: Ending,
 }
 
 /// Summary of the baseline, shown before the command starts.
@@ -156,7 +148,9 @@ impl Tracking {
         let made = (session_dir.clone(), live);
         let began = Tracking::baseline(plan, catalogue.clone(), settings, made, observer, &mut warnings);
         match began {
-            Ok(tracking) => Ok(Tracking { warnings, notes, ..tracking }),
+            Ok(Tracking { interval, manager, ending, .. }) => {
+                Ok(Tracking { interval, manager, notes, ending: Ending { warnings, ..ending } })
+            }
             Err(error) => {
                 // A folder that cannot be removed is not a session without its session.json; the next prune removes it.
                 let _ = fs::remove_dir_all(&session_dir);
@@ -208,57 +202,41 @@ impl Tracking {
         metadata.coverage = Some(baseline.coverage.clone());
         manager.save_session_metadata(&metadata)?;
         plan.recorder.taken(&baseline);
-        Ok(Tracking {
+        let ending = Ending {
             catalogue,
             session_dir,
             metadata,
             settings,
-            interval: plan.request.interval,
-            manager,
             baseline,
             live,
             room,
             recorder: plan.recorder.clone(),
+            lost: Vec::new(),
             warnings: Vec::new(),
-            notes: Vec::new(),
-        })
+        };
+        Ok(Tracking { interval: plan.request.interval, manager, notes: Vec::new(), ending })
     }
 
     pub fn told(&self, took: Duration) -> Baseline<'_> {
-        Baseline {
-            id: &self.metadata.session_id,
-            coverage: &self.baseline.coverage,
-            took,
-            warnings: &self.warnings,
-            notes: &self.notes,
-        }
+        let Ending { metadata, baseline, warnings, .. } = &self.ending;
+        let (id, coverage) = (&metadata.session_id, &baseline.coverage);
+        Baseline { id, coverage, took, warnings, notes: &self.notes }
     }
 
     /// Start taking snapshots, whenever something changed and it is quiet again.
     pub fn watch(self) -> Result<(Watching, Ending), RollbackError> {
+        let Tracking { interval, manager, ending, .. } = self;
         let work = SnapshotWork {
-            manager: self.manager,
-            metadata: self.metadata.clone(),
-            catalogue: self.catalogue.clone(),
-            session_dir: self.session_dir.clone(),
-            recorder: self.recorder.clone(),
+            manager,
+            metadata: ending.metadata.clone(),
+            catalogue: ending.catalogue.clone(),
+            session_dir: ending.session_dir.clone(),
+            recorder: ending.recorder.clone(),
             taken: Vec::new(),
             problems: Vec::new(),
         };
-        let watching = Watching::start(work, self.baseline.clone(), self.interval)
-            .map_err(RollbackError::io(&self.session_dir))?;
-        let ending = Ending {
-            catalogue: self.catalogue,
-            session_dir: self.session_dir,
-            metadata: self.metadata,
-            settings: self.settings,
-            baseline: self.baseline,
-            live: self.live,
-            room: self.room,
-            recorder: self.recorder,
-            lost: Vec::new(),
-            warnings: self.warnings,
-        };
+        let watching = Watching::start(work, ending.baseline.clone(), interval)
+            .map_err(RollbackError::io(&ending.session_dir))?;
         Ok((watching, ending))
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::first_given;
+
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// Ask when the command wants more than it was granted, instead of refusing
@@ -50,12 +52,11 @@ impl AskArgs {
 
     /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let flags = [
+        first_given([
             ("--ask", self.capability_elevation),
             ("--approve", !self.approve.is_empty()),
             ("--approve-secret", self.approve_secret.is_some()),
-        ];
-        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        ])
     }
 
     /// First given flag that needs a supervisor: those of [`AskArgs::given`] and `--open-url`.

@@ -8,57 +8,31 @@ use nono::audit::Digest;
 
 use super::{ConsentArgs, values};
 
-#[derive(Debug, Args)]
-pub(crate) struct AuditArgs {
-    #[command(subcommand)]
-    pub(crate) command: AuditCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// The recorded sessions, newest first
-    #[command(
-        after_help = "Examples:\n  nono audit list\n  nono audit list --since 2d --decision denied\n  \
-nono audit list --path ~/.ssh --json"
-    )]
+    #[command(after_help = super::after_help("audit list"))]
     List(AuditListArgs),
     /// Show the events of a session in order
-    #[command(after_help = "Examples:\n  nono audit show last\n  nono audit show last --decision denied\n  \
-nono audit show last --host example.org --json")]
+    #[command(after_help = super::after_help("audit show"))]
     Show(AuditShowArgs),
     /// Check that the records were not changed
-    #[command(
-        after_help = "Examples:\n  nono audit verify\n  nono audit verify last --public-key audit.pub\n  \
-nono audit verify --ledger-head 8b6d... --json\n\n\
-Without an ID, every session and the ledger that links them. A session that was killed is a valid beginning, unsealed. \
-A program that can write nono's folder can also write a new history: keep the ledger's head, or the public key, \
-elsewhere, and give it here.\nExit codes: 0 everything is as it was written; 1 something is not."
-    )]
+    #[command(after_help = super::after_help("audit verify"))]
     Verify(AuditVerifyArgs),
     /// Give the records to another program
-    #[command(
-        after_help = "Examples:\n  nono audit export last --format jsonl\n  nono audit export --format csv -o audit.csv\n  \
-nono audit export --format otlp-json | curl --json @- http://localhost:4318/v1/logs"
-    )]
+    #[command(after_help = super::after_help("audit export"))]
     Export(ExportArgs),
     /// Remove old sessions; the ledger keeps that they were removed
-    #[command(
-        after_help = "Examples:\n  nono audit cleanup --older-than 90 --dry-run\n  nono audit cleanup --keep 100 --yes\n\n\
-Running sessions are never removed."
-    )]
+    #[command(after_help = super::after_help("audit cleanup"))]
     Cleanup(ForgetArgs),
     /// Make a key that seals are signed with (`nono run --audit-sign-key FILE`)
-    #[command(after_help = "Example:\n  nono audit keygen -o ~/audit.key > audit.pub\n\n\
-The private key goes to the file, which must not exist; the public key is printed.")]
+    #[command(after_help = super::after_help("audit keygen"))]
     Keygen(KeygenArgs),
     /// Prove that one event was recorded, without giving the others away
-    #[command(after_help = "Example:\n  nono audit prove last 3 -o proof.json")]
+    #[command(after_help = super::after_help("audit prove"))]
     Prove(ProveArgs),
     /// Check such a proof
-    #[command(after_help = "Examples:\n  nono audit check-proof proof.json --root 87f9...\n  \
-nono audit check-proof proof.json --public-key audit.pub\n\n\
-A proof leads from an event to a root. Whether that root is a session's is known only from elsewhere.\n\
-Exit codes: 0 it holds; 1 it does not.")]
+    #[command(after_help = super::after_help("audit check-proof"))]
     CheckProof(CheckProofArgs),
 }
 

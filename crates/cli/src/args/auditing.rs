@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use nono::session::Auditing;
 
+use super::first_given;
+
 #[derive(Debug, Args)]
 pub(crate) struct AuditingArgs {
     /// Keep no audit log of this run
@@ -29,11 +31,10 @@ impl AuditingArgs {
 
     /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let flags = [
+        first_given([
             ("--no-audit", self.no_audit),
             ("--audit-integrity", self.audit_integrity),
             ("--audit-sign-key", self.audit_sign_key.is_some()),
-        ];
-        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        ])
     }
 }

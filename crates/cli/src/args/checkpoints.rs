@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::directory::DiffLookArgs;
 use super::rollback::{ConflictArgs, ConsentArgs};
-use super::values;
+use super::{JsonArg, values};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct CheckpointsArgs {
     #[command(flatten)]
-    pub(crate) status: StatusArgs,
+    pub(crate) status: JsonArg,
     #[command(subcommand)]
     pub(crate) command: Option<CheckpointsCommand>,
 }
@@ -20,83 +21,49 @@ pub(crate) struct CheckpointsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointsCommand {
     /// List the projects, and the space their checkpoints take
-    #[command(after_help = "Examples:\n  nono checkpoints\n  nono checkpoints status --json")]
-    Status(StatusArgs),
+    #[command(after_help = super::after_help("checkpoints status"))]
+    Status(JsonArg),
     /// The checkpoints of a project, newest first, each with what the step after it changed
-    #[command(
-        after_help = "Examples:\n  nono checkpoints list\n  nono checkpoints list --path ~/project --json\n\n\
-Ids are stable; numbers are counted from the newest each time. Outside any project this is `nono checkpoints status`."
-    )]
+    #[command(after_help = super::after_help("checkpoints list"))]
     List(CheckpointListArgs),
     /// Take a checkpoint now
-    #[command(
-        after_help = "Examples:\n  nono checkpoints create\n  nono checkpoints create -m 'before the big move' ~/project"
-    )]
+    #[command(after_help = super::after_help("checkpoints create"))]
     Create(CreateArgs),
     /// What changed since a checkpoint
-    #[command(
-        after_help = "Examples:\n  nono checkpoints diff 1\n  nono checkpoints diff a1b2c3d4 src/main.rs\n  \
-nono checkpoints diff 1 | git apply -R\n\n\
-Where it goes to a terminal: how much changed in each file, then the differences, paged. Elsewhere: a patch."
-    )]
+    #[command(after_help = super::after_help("checkpoints diff"))]
     Diff(DiffArgs),
     /// Put back what was there at a checkpoint, or before a turn of an agent
-    #[command(
-        after_help = "Examples:\n  nono checkpoints restore 1\n  nono checkpoints restore a1b2c3d4 src/main.rs --yes\n  \
-nono checkpoints restore --turn msg_01 --dry-run\n\n\
-What people changed after the agent's last write is kept, unless --merge or --force is given. A .git that is there is left \
-alone.\nExit codes: 0 everything was restored; 1 something was kept or failed, or it was not confirmed."
-    )]
+    #[command(after_help = super::after_help("checkpoints restore"))]
     Restore(CheckpointRestoreArgs),
     /// Take the last restore of a project back
-    #[command(after_help = "Examples:\n  nono checkpoints undo\n  nono checkpoints undo --dry-run")]
+    #[command(after_help = super::after_help("checkpoints undo"))]
     Undo(CheckpointUndoArgs),
     /// Give a checkpoint a name; a named one is never pruned
-    #[command(after_help = "Example:\n  nono checkpoints name 1 works")]
+    #[command(after_help = super::after_help("checkpoints name"))]
     Name(NameArgs),
     /// Keep a checkpoint: it is never removed to make room
-    #[command(after_help = "Example:\n  nono checkpoints pin 1")]
+    #[command(after_help = super::after_help("checkpoints pin"))]
     Pin(CheckpointArg),
     /// Let a pinned checkpoint be removed again when room is needed
-    #[command(after_help = "Example:\n  nono checkpoints unpin 1")]
+    #[command(after_help = super::after_help("checkpoints unpin"))]
     Unpin(CheckpointArg),
     /// Remove checkpoints that are old, over the size limit, or of projects that are gone
-    #[command(
-        after_help = "Examples:\n  nono checkpoints prune --dry-run\n  nono checkpoints prune --retention-days 30 --yes\n\n\
-A full sweep, whenever the last one was. Limits that are not given are those of [checkpoints] in config.toml. Named and \
-pinned checkpoints stay, and the newest one of each project that is in use.\n\
-Exit codes: 0 done; 1 it was not confirmed, or something could not be removed."
-    )]
+    #[command(after_help = super::after_help("checkpoints prune"))]
     Prune(PruneArgs),
     /// Take over the checkpoints of another tool; what it has is left alone
-    #[command(after_help = "Example:\n  nono checkpoints import ~/.hermes/checkpoints\n\n\
-Supported: Hermes. Checkpoints that were imported before are skipped.")]
+    #[command(after_help = super::after_help("checkpoints import"))]
     Import(ImportArgs),
     /// Remove all checkpoints of all projects, or of one
-    #[command(
-        after_help = "Examples:\n  nono checkpoints clear --dry-run\n  nono checkpoints clear --path ~/project\n\n\
-Named and pinned ones too. Your files are not touched, and what sessions need is kept."
-    )]
+    #[command(after_help = super::after_help("checkpoints clear"))]
     Clear(ClearArgs),
     /// Remove archives of superseded formats
-    #[command(
-        after_help = "Examples:\n  nono checkpoints clear-legacy\n  nono checkpoints clear-legacy --dry-run"
-    )]
-    ClearLegacy(ClearLegacyArgs),
+    #[command(after_help = super::after_help("checkpoints clear-legacy"))]
+    ClearLegacy(ConsentArgs),
     /// Check that everything that checkpoints need is there and unaltered
-    #[command(
-        after_help = "Examples:\n  nono checkpoints verify\n  nono checkpoints verify --path . --json\n\n\
-Exit codes: 0 everything is as it was; 1 something is missing or altered."
-    )]
+    #[command(after_help = super::after_help("checkpoints verify"))]
     Verify(CheckpointVerifyArgs),
     /// Remove a path and all its stored contents from every checkpoint and every session
-    #[command(
-        after_help = "Examples:\n  nono checkpoints forget secrets.env --dry-run\n  nono checkpoints forget secrets.env --yes\n\n\
-The file itself stays. It cannot be restored from any checkpoint or session after this, and this cannot be undone. \
-Snapshots that are taken later have it again.\n\
-Exit codes: 0 it is gone; 1 nothing had it, it was not confirmed, or something still has it: a session that runs, or \
-the same bytes elsewhere."
-    )]
+    #[command(after_help = super::after_help("checkpoints forget"))]
     Forget(ForgetPathArgs),
 }
 
@@ -106,13 +73,6 @@ pub(crate) struct ProjectArg {
     /// The project that this path is in; the one of the current directory if none is given
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -150,7 +110,6 @@ pub(crate) struct CheckpointArg {
     pub(crate) project: ProjectArg,
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -161,24 +120,11 @@ pub(crate) struct DiffArgs {
     /// The paths are patterns: `*.rs`, `src/**`
     #[arg(long)]
     pub(crate) glob: bool,
-    /// Show how many lines changed in each file, and nothing else
-    #[arg(long)]
-    pub(crate) stat: bool,
-    /// Show the differences in two columns
-    #[arg(long)]
-    pub(crate) side_by_side: bool,
-    /// Show whole files around the differences
-    #[arg(long)]
-    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) look: DiffLookArgs,
     /// As on a terminal, also where there is none
     #[arg(long, hide = true)]
     pub(crate) for_reading: bool,
-    /// Exit with 1 when something differs
-    #[arg(long)]
-    pub(crate) exit_code: bool,
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -253,12 +199,6 @@ pub(crate) struct ClearArgs {
     /// Only those of the project that this path is in
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) consent: ConsentArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ClearLegacyArgs {
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
 }

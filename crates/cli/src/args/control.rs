@@ -7,13 +7,6 @@ use clap::Args;
 use nono::AccessMode;
 
 #[derive(Debug, Args)]
-pub(crate) struct PsArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// A running session: its id, the beginning of one, its name, or `last`
     #[arg(value_name = "ID")]

@@ -7,12 +7,10 @@ use clap::Args;
 
 use super::checkpoints::ProjectArg;
 
+/// How differences are shown.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
-#[derive(Debug, Args)]
-pub(crate) struct DiffHereArgs {
-    /// Only these files, directories or globs
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<OsString>,
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DiffLookArgs {
     /// Show how many lines changed in each file, and nothing else
     #[arg(long)]
     pub(crate) stat: bool,
@@ -31,10 +29,12 @@ pub(crate) struct DiffHereArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct StatusHereArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+pub(crate) struct DiffHereArgs {
+    /// Only these files, directories or globs
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) look: DiffLookArgs,
 }
 
 #[derive(Debug, Args)]

@@ -5,32 +5,16 @@ use nono::hooks::agents::Agent;
 
 use super::rollback::ConsentArgs;
 
-#[derive(Debug, Args)]
-pub(crate) struct HooksArgs {
-    #[command(subcommand)]
-    pub(crate) command: HooksCommand,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
     /// Install nono's hooks in an agent, so that a checkpoint exists before its changes
-    #[command(
-        after_help = "Examples:\n  nono hooks install claude-code\n  nono hooks install codex --dry-run\n  \
-nono hooks install gemini --scope project --yes\n\n\
-Adds hooks, a /rollback command (a skill where there are no commands) and a few lines for the agent to read, and turns \
-checkpoints on in config.toml. What is in the agent's files stays as it is, and a copy of each is kept beside it. Doing it \
-again changes nothing.\nExit codes: 0 done; 1 it was not confirmed; 125 a file cannot be parsed or written."
-    )]
+    #[command(after_help = super::after_help("hooks install"))]
     Install(HooksChangeArgs),
     /// Which agents have the hooks, and whether they work
-    #[command(after_help = "Examples:\n  nono hooks status\n  nono hooks status claude-code --json\n\n\
-Exit codes: 0 all that is installed works; 1 something is broken.")]
+    #[command(after_help = super::after_help("hooks status"))]
     Status(HooksStatusArgs),
     /// Take the hooks out again: the files become what they were
-    #[command(
-        after_help = "Examples:\n  nono hooks remove claude-code\n  nono hooks remove hermes --dry-run\n\n\
-Checkpoints stay, and stay turned on in config.toml.\nExit codes: as `nono hooks install`."
-    )]
+    #[command(after_help = super::after_help("hooks remove"))]
     Remove(HooksChangeArgs),
     /// Run by /rollback in an agent, with the text typed after it
     #[command(hide = true)]

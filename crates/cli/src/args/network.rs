@@ -6,6 +6,7 @@ use clap::Args;
 use nono::network::{CredentialRequest, NetworkSettings, Networking, UpstreamProxy};
 use nono::session::Host;
 
+use super::first_given;
 use crate::commands::proxy;
 use crate::failure::Failure;
 
@@ -32,11 +33,10 @@ impl NetworkArgs {
 
     /// Name of the first of these flags that is given.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let flags = [
+        first_given([
             ("--credential", !self.credential.is_empty()),
             ("--upstream-proxy", self.upstream_proxy.is_some()),
-        ];
-        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        ])
     }
 
     /// Network settings from these flags and `config.toml`. No credential is fetched yet.

@@ -5,64 +5,42 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::values;
-
-#[derive(Debug, Args)]
-pub(crate) struct RollbackArgs {
-    #[command(subcommand)]
-    pub(crate) command: RollbackCommand,
-}
+use super::{JsonArg, values};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RollbackCommand {
     /// List the sessions, by project, newest first
-    #[command(after_help = "Examples:\n  nono rollback list\n  nono rollback list --path . --recent 5")]
+    #[command(after_help = super::after_help("rollback list"))]
     List(ListArgs),
     /// What a session changed
-    #[command(after_help = "Examples:\n  nono rollback show\n  nono rollback show --diff src/main.rs\n  \
-nono rollback show last --diff | git apply -R\n\nWithout an ID: the last session in this directory that changed \
-something. A first argument that names no session is a path in that session; so are ./NAME and what follows --.")]
+    #[command(after_help = super::after_help("rollback show"))]
     Show(ShowArgs),
     /// Put back what was there before a session, or at one of its snapshots
-    #[command(
-        after_help = "Examples:\n  nono rollback restore last --dry-run\n  nono rollback restore last src 'tests/*.rs'\n  \
-nono rollback restore 20260801-1015 --snapshot 3 --merge\n  nono rollback restore src/main.rs\n\n\
-Without an ID: the last session in this directory that changed something. A first argument that names no session is a \
-path in that session; so are ./NAME and what follows --.\n\
-Exit codes: 0 everything was restored; 1 something was kept or failed, or it was not confirmed."
-    )]
+    #[command(after_help = super::after_help("rollback restore"))]
     Restore(RestoreArgs),
     /// Take a restore back: the last one, a session's last one, or the one with this id
-    #[command(after_help = "Examples:\n  nono rollback undo\n  nono rollback undo last --dry-run")]
+    #[command(after_help = super::after_help("rollback undo"))]
     Undo(TakeBackArgs),
     /// Look through a session on the full screen, and choose what to restore
-    #[command(
-        after_help = "Examples:\n  nono rollback review\n  nono rollback review last\n\nWithout an ID: the last session in \
-this directory that changed something."
-    )]
+    #[command(after_help = super::after_help("rollback review"))]
     Review(ReviewArgs),
     /// Check stored sessions against what was sealed when they ended
-    #[command(after_help = "Examples:\n  nono rollback verify\n  nono rollback verify last --json\n\n\
-Exit codes: 0 everything is as it was; 1 something is missing or altered.")]
+    #[command(after_help = super::after_help("rollback verify"))]
     Verify(VerifyArgs),
     /// Keep a session: it is never removed to make room
-    #[command(after_help = "Example:\n  nono rollback pin last")]
+    #[command(after_help = super::after_help("rollback pin"))]
     Pin(SessionArg),
     /// Let a pinned session be removed again when room is needed
-    #[command(after_help = "Example:\n  nono rollback unpin last")]
+    #[command(after_help = super::after_help("rollback unpin"))]
     Unpin(SessionArg),
     /// Remove old sessions and free what only they needed
-    #[command(
-        after_help = "Examples:\n  nono rollback cleanup --dry-run\n  nono rollback cleanup --keep 3 --older-than 30 --yes\n\n\
-Without a limit, those of [rollback] in config.toml hold. Running and pinned sessions are never removed."
-    )]
+    #[command(after_help = super::after_help("rollback cleanup"))]
     Cleanup(CleanupArgs),
     /// Complete restores that were interrupted
-    #[command(after_help = "Example:\n  nono rollback recover")]
-    Recover(RecoverArgs),
+    #[command(after_help = super::after_help("rollback recover"))]
+    Recover(JsonArg),
     /// Set damaged records of sessions and checkpoints aside and rebuild them
-    #[command(after_help = "Examples:\n  nono rollback repair --dry-run\n  nono rollback repair --json\n\n\
-Exit codes: 0 everything is in order now; 1 something is lost, or could not be repaired.")]
+    #[command(after_help = super::after_help("rollback repair"))]
     Repair(RepairArgs),
 }
 
@@ -243,13 +221,6 @@ pub(crate) struct RepairArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RecoverArgs {
-    /// Answer as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// A session (undoes it and everything later here), or only these files or directories
     #[arg(value_name = "ID|PATH")]
@@ -268,12 +239,6 @@ pub(crate) struct UndoArgs {
     pub(crate) to_turn: Option<String>,
     #[command(flatten)]
     pub(crate) conflicts: ConflictArgs,
-    #[command(flatten)]
-    pub(crate) consent: ConsentArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RedoArgs {
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
 }

@@ -18,60 +18,41 @@ use super::tracking::{CheckpointingArgs, TrackingArgs};
 use super::values;
 use crate::failure::Failure;
 
+const GRANTS: &str = "Grants";
+
 /// Grants, denials, network, profile and environment.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(crate) struct PolicyArgs {
     /// Read and write this folder and everything in it
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        env = "NONO_ALLOW",
-        value_delimiter = ',',
-        help_heading = "Grants"
-    )]
+    #[arg(short, long, value_name = "DIR", env = "NONO_ALLOW", value_delimiter = ',', help_heading = GRANTS)]
     allow: Vec<PathBuf>,
     /// Read this folder and everything in it
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        env = "NONO_READ",
-        value_delimiter = ',',
-        help_heading = "Grants"
-    )]
+    #[arg(short, long, value_name = "DIR", env = "NONO_READ", value_delimiter = ',', help_heading = GRANTS)]
     read: Vec<PathBuf>,
     /// Write this folder and everything in it
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        env = "NONO_WRITE",
-        value_delimiter = ',',
-        help_heading = "Grants"
-    )]
+    #[arg(short, long, value_name = "DIR", env = "NONO_WRITE", value_delimiter = ',', help_heading = GRANTS)]
     write: Vec<PathBuf>,
     /// Read and write this file
-    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    #[arg(long, value_name = "FILE", help_heading = GRANTS)]
     allow_file: Vec<PathBuf>,
     /// Read this file
-    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    #[arg(long, value_name = "FILE", help_heading = GRANTS)]
     read_file: Vec<PathBuf>,
     /// Write this file
-    #[arg(long, value_name = "FILE", help_heading = "Grants")]
+    #[arg(long, value_name = "FILE", help_heading = GRANTS)]
     write_file: Vec<PathBuf>,
     /// Read and write the working directory, without asking
-    #[arg(long, help_heading = "Grants")]
+    #[arg(long, help_heading = GRANTS)]
     pub(crate) allow_cwd: bool,
     /// Close this path even inside a granted folder
-    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    #[arg(long, value_name = "PATH", help_heading = GRANTS)]
     deny: Vec<PathBuf>,
     /// Connect to this unix socket
-    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    #[arg(long, value_name = "PATH", help_heading = GRANTS)]
     allow_unix_socket: Vec<PathBuf>,
     /// Open a protected path (keys, credentials, browser data, shell files); needs a grant too
-    #[arg(long, value_name = "PATH", help_heading = "Grants")]
+    #[arg(long, value_name = "PATH", help_heading = GRANTS)]
     bypass_protection: Vec<PathBuf>,
     /// Use the network
     #[arg(long, conflicts_with = "block_net", help_heading = "Network")]
@@ -218,21 +199,14 @@ impl CommonArgs {
             processes: self.max_procs,
             file_size: self.max_file_size,
         };
-        if let Some(name) = &self.name {
-            check_name(name)?;
+        if let Some(name) = self.name.as_ref().filter(|name| !nono::session::is_name(name)) {
+            return Err(Failure::usage(format!(
+                "--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
+            )));
         }
         request.name.clone_from(&self.name);
         Ok(request)
     }
-}
-
-fn check_name(name: &str) -> Result<(), Failure> {
-    if nono::session::is_name(name) {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "--name {name:?}: use up to 64 letters, digits, '-', '_' and '.', but not \"last\""
-    )))
 }
 
 impl PolicyArgs {

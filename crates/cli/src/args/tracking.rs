@@ -73,14 +73,14 @@ pub(crate) struct CheckpointingArgs {
     no_checkpoints: bool,
 }
 
+/// Choice made by a pair of flags; none if neither is given.
+fn switch(on: bool, off: bool) -> Option<bool> {
+    (on || off).then_some(on)
+}
+
 impl CheckpointingArgs {
     pub(crate) fn request(&self) -> Checkpointing {
-        let wanted = match (self.checkpoints, self.no_checkpoints) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        };
-        Checkpointing { wanted }
+        Checkpointing { wanted: switch(self.checkpoints, self.no_checkpoints) }
     }
 }
 
@@ -96,11 +96,6 @@ impl TrackingArgs {
     }
 
     pub(crate) fn request(&self) -> Rollback {
-        let wanted = match (self.rollback(), self.no_rollback) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        };
         let request = RollbackRequest {
             exclude: self.rollback_exclude.clone(),
             include: self.rollback_include.clone(),
@@ -110,6 +105,6 @@ impl TrackingArgs {
             paranoid: self.paranoid,
             best_effort: self.rollback == Some(Protect::BestEffort),
         };
-        Rollback { wanted, request }
+        Rollback { wanted: switch(self.rollback(), self.no_rollback), request }
     }
 }

@@ -119,8 +119,7 @@ fn agree(agent: &Agent, mut lines: Vec<StatusLine>, host: &Host, yes: bool) -> R
         });
     }
     if let Some(plan) = hooks {
-        let applied = install::apply(&plan).map_err(|error| hooks::failure(&error))?;
-        hooks::written(&plan, "install", &applied);
+        hooks::carry_out(&plan, "install")?;
         for note in &plan.notes {
             message::line(&format!("note: {note}"));
         }
@@ -131,11 +130,11 @@ fn agree(agent: &Agent, mut lines: Vec<StatusLine>, host: &Host, yes: bool) -> R
 /// Plan to install the agent's hooks; none if they are installed.
 fn plan_hooks(agent: Hooked, host: &Host) -> Result<Option<install::InstallPlan>, Failure> {
     let request = hooks::for_user(agent, host)?;
-    let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
+    let status = install::status(&request)?;
     if status.state == HookState::Installed {
         return Ok(None);
     }
-    install::plan_install(&request).map(Some).map_err(|error| hooks::failure(&error))
+    Ok(Some(install::plan_install(&request)?))
 }
 
 /// Label and text of a line.

@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-use nono::control::{self, Running};
+use nono::control;
 use nono::diagnostic::{attempt_words, escape, quote_all, shown};
 use nono::{Refused, SessionInfo, SessionStatus};
 
 use crate::age::{ago, local};
-use crate::args::{InspectArgs, PsArgs, StopArgs};
+use crate::args::{InspectArgs, JsonArg, StopArgs};
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
+use crate::units::{shortened, table};
 
-pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
+pub(crate) fn ps(args: &JsonArg) -> Result<u8, Failure> {
     let (sessions, problems) = control::list(&state_dir()?)?;
     for problem in &problems {
         message::line(&format!("warning: {problem}"));
@@ -23,18 +24,16 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
     } else if sessions.is_empty() {
         message::answer("no session is running")?;
     } else {
-        message::answer(&table(&sessions))?;
+        let mut rows = vec![TITLES.map(str::to_owned)];
+        rows.extend(sessions.iter().map(|session| row(&session.info)));
+        message::answer(&table(&rows).join("\n"))?;
     }
     Ok(0)
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     let status = control::find(&state_dir()?, &args.session)?.inspect()?;
-    if args.json {
-        message::answer_json(&status)?;
-    } else {
-        message::answer(&details(&status).join("\n"))?;
-    }
+    message::answer_either(args.json, || &status, || details(&status).join("\n"))?;
     Ok(0)
 }
 
@@ -59,7 +58,7 @@ fn state_dir() -> Result<PathBuf, Failure> {
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(nono::session::SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     Ok(state_dir)
 }
@@ -69,24 +68,8 @@ const TITLES: [&str; 5] = ["ID", "STARTED", "PID", "NAME", "COMMAND"];
 /// Maximum number of characters of a command.
 const COMMAND: usize = 60;
 
-fn table(sessions: &[Running]) -> String {
-    let mut rows = vec![TITLES.map(str::to_owned)];
-    rows.extend(sessions.iter().map(|session| row(&session.info)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 4] = std::array::from_fn(width);
-    let [id, started, pid, name] = widths;
-    let line = |row: &[String; 5]| {
-        let [a, b, c, d, command] = row;
-        format!("{a:<id$}  {b:<started$}  {c:<pid$}  {d:<name$}  {command}")
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 fn row(info: &SessionInfo) -> [String; 5] {
-    let mut command = quote_all(&info.command);
-    if command.chars().count() > COMMAND {
-        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
-    }
+    let command = shortened(quote_all(&info.command), COMMAND);
     let name = info.name.as_deref().map_or_else(|| "-".to_owned(), escape);
     [escape(&info.id), ago(&info.started), info.pid.to_string(), name, command]
 }
@@ -94,6 +77,7 @@ fn row(info: &SessionInfo) -> [String; 5] {
 fn details(status: &SessionStatus) -> Vec<String> {
     let SessionStatus { session: info, mediation, .. } = status;
     let none = || "none".to_owned();
+    let refused = mediation.refused.iter().map(|one| one.count).sum::<u64>() + mediation.refused_unlisted;
     let mut lines = vec![
         format!("session:    {}", escape(&info.id)),
         format!("name:       {}", info.name.as_deref().map_or_else(none, escape)),
@@ -104,17 +88,13 @@ fn details(status: &SessionStatus) -> Vec<String> {
         format!("grants:     {} from the start, {} since", info.grants, status.expansions),
         format!("questions:  {} asked, {} waiting", mediation.asked, status.questions_waiting),
         format!("rollback:   {}", info.rollback.as_deref().map_or_else(none, escape)),
-        format!("refused:    {}", count(&mediation.refused) + mediation.refused_unlisted),
+        format!("refused:    {}", refused),
     ];
     lines.extend(mediation.expansions.iter().map(|grant| {
         format!("  granted   {} {} (by {})", grant.access, shown(&grant.path), escape(&grant.by))
     }));
     lines.extend(mediation.refused.iter().map(|refused| format!("  refused   {}", refusal(refused))));
     lines
-}
-
-fn count(refused: &[Refused]) -> u64 {
-    refused.iter().map(|one| one.count).sum()
 }
 
 fn refusal(refused: &Refused) -> String {

@@ -8,8 +8,8 @@ use super::checkpoints;
 use super::rollback::{SessionChoice, SessionContext, brief, place, present};
 use crate::age::ago;
 use crate::args::{
-    CheckpointArg, CheckpointsArgs, CheckpointsCommand, DiffArgs, DiffHereArgs, LookArgs, ProjectArg,
-    StatusArgs,
+    CheckpointArg, CheckpointsArgs, CheckpointsCommand, DiffArgs, DiffHereArgs, DiffLookArgs, JsonArg,
+    LookArgs, ProjectArg,
 };
 use crate::failure::{Failure, NOT_DONE};
 use crate::host::host;
@@ -39,7 +39,7 @@ pub(crate) fn diff(args: DiffHereArgs) -> Result<u8, Failure> {
 }
 
 fn of_session(choice: SessionChoice, args: &DiffHereArgs, place: &SessionContext) -> Result<u8, Failure> {
-    let DiffHereArgs { stat, side_by_side, full, json, .. } = *args;
+    let DiffLookArgs { stat, side_by_side, full, json, exit_code } = args.look;
     let look = LookArgs {
         diff: json || !stat,
         side_by_side: side_by_side && !stat,
@@ -57,25 +57,16 @@ fn of_session(choice: SessionChoice, args: &DiffHereArgs, place: &SessionContext
     } else if !differs && !json {
         message::line("nothing changed");
     }
-    Ok(if (differs || unfinished) && args.exit_code { NOT_DONE } else { 0 })
+    Ok(if (differs || unfinished) && exit_code { NOT_DONE } else { 0 })
 }
 
 fn since_checkpoint(args: DiffHereArgs) -> Result<u8, Failure> {
-    let DiffHereArgs { paths, stat, side_by_side, full, exit_code, json } = args;
+    let DiffHereArgs { paths, look } = args;
     let checkpoint = CheckpointArg { checkpoint: "1".to_owned(), project: ProjectArg { path: None } };
-    let diff = DiffArgs {
-        checkpoint,
-        paths,
-        glob: false,
-        stat,
-        side_by_side,
-        full,
-        exit_code,
-        json,
-        for_reading: false,
-    };
+    let status = JsonArg { json: look.json };
+    let diff = DiffArgs { checkpoint, paths, glob: false, look, for_reading: false };
     let command = Some(CheckpointsCommand::Diff(diff));
-    checkpoints::checkpoints(CheckpointsArgs { status: StatusArgs { json }, command })
+    checkpoints::checkpoints(CheckpointsArgs { status, command })
 }
 
 /// Title of a checkpoint: `a1b2c3d4 (before patch, 2h ago)`.

@@ -7,7 +7,7 @@ use nono::rollback::{Body, ChangeSet, FileDiff, Item, RollbackError, patch};
 use nono::snapshot::SnapshotManager;
 
 use crate::failure::Failure;
-use crate::message::{self, StdoutError};
+use crate::message;
 use crate::paint::{self, Canvas, Span, Stat};
 
 /// Treats a closed pipe (`| head`, a pager that was quit) as success.
@@ -18,7 +18,7 @@ pub(super) fn until_read_enough(written: Result<(), DiffFailure>) -> Result<(), 
         {
             Ok(())
         }
-        Err(DiffFailure::Io(error)) => Err(StdoutError(error).into()),
+        Err(DiffFailure::Io(error)) => Err(Failure::stdout(&error)),
         Err(DiffFailure::Rollback(error)) => Err(error.into()),
         Ok(()) => Ok(()),
     }

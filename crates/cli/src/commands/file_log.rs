@@ -15,7 +15,7 @@ use crate::age::local;
 use crate::args::{CatArgs, LogArgs};
 use crate::failure::Failure;
 use crate::host::host;
-use crate::message::{self, StdoutError};
+use crate::message;
 use crate::units::grouped;
 
 /// Maximum number of characters of a prompt or command.
@@ -53,7 +53,7 @@ pub(crate) fn cat(args: &CatArgs) -> Result<u8, Failure> {
     let (sessions, checkpoints) = (place()?, manager(host(None)?.context)?);
     let log = FileLog { catalogue: &sessions.catalogue, checkpoints: &checkpoints };
     let bytes = log.content(&id, &path)?;
-    print(&bytes).map_err(StdoutError)?;
+    print(&bytes).map_err(|error| Failure::stdout(&error))?;
     Ok(0)
 }
 

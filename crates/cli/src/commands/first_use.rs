@@ -47,7 +47,7 @@ fn runs(agent: Agent, command: &[OsString]) -> bool {
 
 fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
     let request = hooks::for_user(agent, host)?;
-    let status = install::status(&request).map_err(|error| hooks::failure(&error))?;
+    let status = install::status(&request)?;
     if status.state == HookState::Installed {
         return Ok(());
     }
@@ -61,7 +61,7 @@ fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let plan = install::plan_install(&request).map_err(|error| hooks::failure(&error))?;
+    let plan = install::plan_install(&request)?;
     message::line(&hooks::text(&plan, "install"));
     let question = format!("Install nono's hooks, so that every turn of {title} can be undone?");
     if !message::confirm(&question) {
@@ -71,9 +71,7 @@ fn offer_one(agent: Agent, host: &Host, silent: bool) -> Result<(), Failure> {
         ));
         return Ok(());
     }
-    let applied = install::apply(&plan).map_err(|error| hooks::failure(&error))?;
-    hooks::written(&plan, "install", &applied);
-    Ok(())
+    hooks::carry_out(&plan, "install")
 }
 
 #[cfg(test)]

@@ -49,21 +49,13 @@ pub(super) fn for_user(agent: Agent, host: &Host) -> Result<InstallRequest, Fail
     request(agent, ScopeArgs { scope: ScopeKind::User }, host)
 }
 
-pub(super) fn failure(error: &InstallError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
 fn change(
     args: &HooksChangeArgs,
     verb: &str,
     plan: impl Fn(&InstallRequest) -> Result<InstallPlan, InstallError>,
 ) -> Result<u8, Failure> {
     let request = request(args.agent, args.scope, &host(None)?)?;
-    let plan = plan(&request).map_err(|error| failure(&error))?;
+    let plan = plan(&request)?;
     let consent = args.consent;
     if plan.changes.is_empty() || consent.dry_run {
         return tell(&plan, verb, None, consent);
@@ -79,7 +71,7 @@ fn change(
             refused.hint("add --yes to do it without asking")
         });
     }
-    let applied = install::apply(&plan).map_err(|error| failure(&error))?;
+    let applied = install::apply(&plan)?;
     tell(&plan, verb, Some(&applied), consent)
 }
 
@@ -109,8 +101,14 @@ fn tell(
     Ok(0)
 }
 
+/// Writes the files of a plan, and prints what was written.
+pub(super) fn carry_out(plan: &InstallPlan, verb: &str) -> Result<(), Failure> {
+    written(plan, verb, &install::apply(plan)?);
+    Ok(())
+}
+
 /// Prints what was written.
-pub(super) fn written(plan: &InstallPlan, verb: &str, applied: &Applied) {
+fn written(plan: &InstallPlan, verb: &str, applied: &Applied) {
     for backup in &applied.backups {
         message::line(&format!("kept a copy: {}", shown(backup)));
     }
@@ -146,14 +144,11 @@ fn status(args: &HooksStatusArgs) -> Result<u8, Failure> {
         // Without a named agent, those that cannot have hooks in this scope are skipped.
         match install::status(&request(agent, args.scope, &host)?) {
             Err(error) if args.agent.is_none() && error.is_no_place() => {}
-            status => all.push(status.map_err(|error| failure(&error))?),
+            status => all.push(status?),
         }
     }
-    if args.json {
-        message::answer_json(&all.iter().map(json::status).collect::<Vec<_>>())?;
-    } else {
-        message::answer(&all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
-    }
+    let value = || all.iter().map(json::status).collect::<Vec<_>>();
+    message::answer_either(args.json, value, || all.iter().map(status_line).collect::<Vec<_>>().join("\n"))?;
     let is_broken = all.iter().any(|status| matches!(status.state, install::HookState::Broken { .. }));
     Ok(if is_broken { NOT_DONE } else { 0 })
 }

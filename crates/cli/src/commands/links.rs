@@ -26,7 +26,7 @@ pub(super) fn decide(
     let can_ask = message::can_ask() && !common.silent;
     for typed in doubtful {
         if !can_ask {
-            return Err(refused(&typed));
+            return Err(Failure::new(words(&typed)).hint(instead(&typed)));
         }
         message::line(&words(&typed));
         if !message::confirm(&format!("Follow it to {}, now and later?", shown(&typed.way.end))) {
@@ -102,10 +102,6 @@ pub(super) fn words(typed: &TypedLink) -> String {
         format!("{path} leads to {end} through the link {}", links.join(" and "))
     };
     format!("{leads}, out of its folder; a command could have made it (given by {})", typed.source)
-}
-
-fn refused(typed: &TypedLink) -> Failure {
-    Failure::new(words(typed)).hint(instead(typed))
 }
 
 fn instead(typed: &TypedLink) -> String {

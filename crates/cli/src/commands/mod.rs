@@ -56,21 +56,22 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Qwen(args) => agent::start("qwen", args),
         Command::Hermes(args) => agent::start("hermes", args),
         Command::Aider(args) => agent::start("aider", args),
-        Command::Rollback(args) => rollback::rollback(&args.command),
+        Command::Rollback(command) => rollback::rollback(&command),
         Command::Checkpoints(args) => checkpoints::checkpoints(*args),
-        Command::Hook(args) => {
-            hook::hook(&[args.agent.into(), args.event.into()]);
+        // For its help only: calls by agents are handled before the command line is parsed.
+        Command::Hook { agent, event } => {
+            hook::hook(&[agent.into(), event.into()]);
             Ok(0)
         }
         Command::Undo(args) => undo::undo(&args),
-        Command::Redo(args) => undo::redo(&args),
+        Command::Redo(args) => undo::redo(args),
         Command::Log(args) => file_log::log(&args),
         Command::Cat(args) => file_log::cat(&args),
         Command::Turns(args) => turns::turns(&args),
         Command::Status(args) => status::status(&args),
         Command::Diff(args) => diff::diff(args),
-        Command::Hooks(args) => hooks::hooks(&args.command),
-        Command::Audit(args) => audit::audit(&args.command),
+        Command::Hooks(command) => hooks::hooks(&command),
+        Command::Audit(command) => audit::audit(&command),
         Command::Why(args) => why::why(&args),
         Command::Ps(args) => control::ps(&args),
         Command::Inspect(args) => control::inspect(&args),
@@ -78,48 +79,29 @@ pub(crate) fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Request(args) => request::request(&args),
         Command::Learn(args) => learn::learn(*args),
         Command::Mcp => mcp::mcp(),
-        Command::Profile(args) => profile::profile(args.command),
+        Command::Profile(command) => profile::profile(command),
         Command::Setup(args) => setup::setup(&args),
-        Command::Completion(args) => completion_and_man::completion(args.shell),
+        Command::Completion { shell } => completion_and_man::completion(shell),
         Command::Man(args) => completion_and_man::man(&args),
     }
 }
 
 /// Whether a command shows, changes or runs something in the project: then killed sessions there are ended first.
 fn is_about_the_project(command: &Command) -> bool {
-    match command {
-        Command::Hook(_)
-        | Command::Hooks(_)
-        | Command::Audit(_)
-        | Command::Why(_)
-        | Command::Ps(_)
-        | Command::Inspect(_)
-        | Command::Stop(_)
-        | Command::Request(_)
-        | Command::Mcp
-        | Command::Profile(_)
-        | Command::Setup(_)
-        | Command::Completion(_)
-        | Command::Man(_) => false,
-        Command::Run(_)
-        | Command::Shell(_)
-        | Command::Wrap(_)
-        | Command::Claude(_)
-        | Command::Codex(_)
-        | Command::Gemini(_)
-        | Command::Opencode(_)
-        | Command::Qwen(_)
-        | Command::Hermes(_)
-        | Command::Aider(_)
-        | Command::Rollback(_)
-        | Command::Checkpoints(_)
-        | Command::Undo(_)
-        | Command::Redo(_)
-        | Command::Log(_)
-        | Command::Cat(_)
-        | Command::Turns(_)
-        | Command::Status(_)
-        | Command::Diff(_)
-        | Command::Learn(_) => true,
-    }
+    !matches!(
+        command,
+        Command::Hook { .. }
+            | Command::Hooks(_)
+            | Command::Audit(_)
+            | Command::Why(_)
+            | Command::Ps(_)
+            | Command::Inspect(_)
+            | Command::Stop(_)
+            | Command::Request(_)
+            | Command::Mcp
+            | Command::Profile(_)
+            | Command::Setup(_)
+            | Command::Completion { .. }
+            | Command::Man(_)
+    )
 }

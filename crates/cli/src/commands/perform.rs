@@ -71,7 +71,7 @@ pub(crate) enum Performed {
 
 /// Plans, asks, restores, reports. 0: everything was done; 1: something was kept or failed, or it was not confirmed.
 pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8, Failure> {
-    Ok(match perform_unless(task, consent, |_| false)? {
+    Ok(match attempt(task, consent, Pass::Never)? {
         Performed::Nothing => 0,
         Performed::Declined => NOT_DONE,
         Performed::Done(code) => code,
@@ -81,6 +81,7 @@ pub(crate) fn perform(task: impl Restoration, consent: ConsentArgs) -> Result<u8
 /// Condition on which a restore is skipped silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
+    Never,
     /// Skip if nothing would be restored, kept or lost: the restore was done in another way.
     Done,
     /// Nothing to restore; kept paths were reported before.
@@ -89,21 +90,9 @@ pub(crate) enum Pass {
 
 /// Performs a restore that may be skipped.
 pub(crate) fn attempt(
-    task: impl Restoration,
-    consent: ConsentArgs,
-    pass: Pass,
-) -> Result<Performed, Failure> {
-    let is_done = |plan: &Plan| {
-        let quiet = pass == Pass::NothingToDo || plan.kept.is_empty() && plan.lost.is_empty();
-        !has_work(plan) && quiet
-    };
-    perform_unless(task, consent, is_done)
-}
-
-fn perform_unless(
     mut task: impl Restoration,
     consent: ConsentArgs,
-    is_done: impl Fn(&Plan) -> bool,
+    pass: Pass,
 ) -> Result<Performed, Failure> {
     let asks = confirm::asks(consent, confirm::DO)?;
     let completed = match task.complete_first()? {
@@ -116,7 +105,12 @@ fn perform_unless(
         return Err(Failure::interrupted(signal));
     }
     let plan = plan.value;
-    if is_done(&plan) {
+    let is_done = match pass {
+        Pass::Never => false,
+        Pass::NothingToDo => !has_work(&plan),
+        Pass::Done => !has_work(&plan) && plan.kept.is_empty() && plan.lost.is_empty(),
+    };
+    if is_done {
         // Completing the interrupted restore may have done all of it.
         return Ok(completed);
     }
@@ -185,12 +179,8 @@ pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -
 
 /// Prints the plan of a dry run.
 fn show_plan(task: &impl Restoration, plan: &Plan, as_json: bool) -> Result<(), Failure> {
-    if as_json {
-        message::answer_json(&task.plan_json(plan))?;
-    } else {
-        message::answer(&plan_lines(task, plan, Length::All).join("\n"))?;
-    }
-    Ok(())
+    let text = || plan_lines(task, plan, Length::All).join("\n");
+    message::answer_either(as_json, || task.plan_json(plan), text)
 }
 
 pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nono::diagnostic::{escape, shown};
-use nono::project_profile::{self, ProjectProfileError, ProjectProfileHere, Standing};
+use nono::project_profile::{self, ProjectProfileHere, Standing};
 use nono::session::Host;
 use nono::{ProjectEntry, RunRequest};
 
@@ -33,7 +33,7 @@ pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: ProfileQuestion
     if host.nested {
         return Ok(());
     }
-    let Some(mut project) = project_profile::look(&host.context).map_err(|error| failure(&error))? else {
+    let Some(mut project) = project_profile::look(&host.context)? else {
         return Ok(());
     };
     if matches!(project.standing, Standing::New | Standing::Changed) && asks != ProfileQuestion::No {
@@ -44,19 +44,15 @@ pub(super) fn apply(request: &mut RunRequest, host: &Host, asks: ProfileQuestion
             message::line(&not_used(&project, body.len() > BODY));
         }
     }
-    request.projects = project.overlays(&host.context).map_err(|error| failure(&error))?;
+    request.projects = project.overlays(&host.context)?;
     Ok(())
-}
-
-pub(super) fn failure(error: &ProjectProfileError) -> Failure {
-    Failure::new(error.to_string()).hint(error.hint())
 }
 
 fn ask(project: &mut ProjectProfileHere, body: &[String], host: &Host) -> Result<(), Failure> {
     message::line(&headline(project));
     say(body);
     let agreed = message::confirm(&question(project));
-    project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
+    project.answer(&host.context.state_dir, agreed)?;
     if !agreed {
         message::line(
             "its grants are not used, only its restrictions; run `nono profile trust` to be asked again",
@@ -143,8 +139,7 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
         };
         return forget(&root, &host);
     }
-    let project = looked.map_err(|error| failure(&error))?;
-    let Some(mut project) = project else {
+    let Some(mut project) = looked? else {
         let dir = shown(&host.context.cwd);
         return Err(Failure::refused(format!("{dir} is not in a project that has a profile"))
             .hint("a project's profile is .nono/profile.json in its folder"));
@@ -172,13 +167,13 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
         say(&body(&project));
     }
     let agreed = message::confirm(&question(&project));
-    project.answer(&host.context.state_dir, agreed).map_err(|error| failure(&error))?;
+    project.answer(&host.context.state_dir, agreed)?;
     message::line(if agreed { "agreed" } else { "its grants are not used, only its restrictions" });
     Ok(u8::from(!agreed))
 }
 
 fn forget(root: &Path, host: &Host) -> Result<u8, Failure> {
-    let known = project_profile::forget(&host.context.state_dir, root).map_err(|error| failure(&error))?;
+    let known = project_profile::forget(&host.context.state_dir, root)?;
     let root = shown(root);
     message::answer(&if known {
         format!("forgot your answer about the profile of {root}")

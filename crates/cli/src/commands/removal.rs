@@ -1,6 +1,5 @@
 //! Removals of sessions, checkpoints and logs: show what would be removed, ask, remove, report.
 
-use nono::diagnostic::escape;
 use serde_json::Value;
 
 use super::confirm;
@@ -20,7 +19,9 @@ pub(super) trait Removal {
     fn lines(&self, before: bool) -> Vec<String>;
     fn json(&self, dry_run: bool) -> Result<Value, Failure>;
     /// Problems that prevented removals.
-    fn problems(&self) -> Vec<String>;
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Shows the plan, asks, and removes. `remove`: preview if its argument is set.
@@ -57,9 +58,7 @@ fn answer<R: Removal>(removal: &R, dry_run: bool, as_json: bool) -> Result<u8, F
         message::line(&text(removal, false));
     }
     let problems = removal.problems();
-    for problem in &problems {
-        message::line(&format!("{}: {}", R::PROBLEM, escape(problem)));
-    }
+    message::problems(R::PROBLEM, &problems);
     Ok(if problems.is_empty() { 0 } else { NOT_DONE })
 }
 

@@ -15,7 +15,7 @@ use super::upkeep;
 use crate::args::CommonArgs;
 use crate::message;
 use crate::progress::Bar;
-use crate::review::{self, ReviewOptions};
+use crate::review;
 use crate::units::{bytes, count, seconds};
 
 /// Run observer that prints to the terminal.
@@ -52,9 +52,7 @@ impl RunObserver for TerminalObserver {
 
     fn baseline(&self, baseline: &Baseline<'_>) {
         self.bar.lock().unwrap_or_else(PoisonError::into_inner).take();
-        for warning in baseline.warnings {
-            message::line(&format!("warning: {}", escape(warning)));
-        }
+        message::problems("warning", baseline.warnings);
         if self.silent {
             return;
         }
@@ -91,9 +89,7 @@ fn is_reviewed(common: &CommonArgs) -> bool {
 
 /// Prints the result after the run, and starts the review if there is a terminal.
 pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs) {
-    for warning in &report.warnings {
-        message::line(&format!("warning: {}", escape(warning)));
-    }
+    message::problems("warning", &report.warnings);
     if !common.silent {
         let made = made_uncovered(&report.made_uncovered);
         for line in report.notes.iter().map(|note| escape(note)).chain(made) {
@@ -123,22 +119,21 @@ pub(super) fn conclude(report: RollbackReport, host: &Host, common: &CommonArgs)
             let counts = counts(&changed.counts);
             message::line(&format!("session {id}: {counts}; nono rollback show {id}", id = report.id));
             if let Some(changes) = changed.list.filter(|_| is_reviewed(common)) {
-                let how = ReviewOptions { tui: !common.tracking.no_tui };
-                review(&report.id, &report.dir, changes, host, how);
+                review(&report.id, &report.dir, changes, host, !common.tracking.no_tui);
             }
         }
     }
 }
 
 /// Runs the review. A failure is reported, but does not change the exit code.
-fn review(id: &str, dir: &Path, changes: ChangeSet, host: &Host, how: ReviewOptions) {
+fn review(id: &str, dir: &Path, changes: ChangeSet, host: &Host, tui: bool) {
     let catalogue = Catalogue::new(&host.context.state_dir);
     let opened = Catalogue::ended(id, dir).and_then(|entry| {
         let author = author(&entry.metadata.command, host);
         catalogue.recording(author).open(entry)
     });
     let reviewed = match opened {
-        Ok(session) => review::after_run(session, changes, how),
+        Ok(session) => review::after_run(session, changes, tui),
         Err(error) => Err(error.into()),
     };
     if let Err(failure) = reviewed {

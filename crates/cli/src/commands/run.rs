@@ -18,7 +18,7 @@ use nono::{
 
 use super::project_profile::{self, ProfileQuestion};
 use super::{approval_notices, dry_run, first_use, links, open_url, rollback_notices, silent_hooks, upkeep};
-use crate::args::{AskArgs, CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, here};
+use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, first_given, here};
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
@@ -174,14 +174,9 @@ fn who_answers(common: &CommonArgs, resolved: &ResolvedRequest<'_>, host: &Host)
         backend: approver::backend(args, host, resolved.policy())?,
         accept_weaker: args.accept_weaker,
         own: approver::files(args)?,
-        urls: opener(args),
+        urls: args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>),
         off_terminal: false,
     })
-}
-
-/// Opener of web addresses, if `--open-url` is given.
-fn opener(args: &AskArgs) -> Option<Arc<dyn UrlOpener>> {
-    args.open_url.then(|| Arc::new(open_url::Desktop) as Arc<dyn UrlOpener>)
 }
 
 /// Refuses flags that need a supervisor where there is none. Only `nono wrap` has no flags about diagnostics.
@@ -209,14 +204,13 @@ fn refuse_what_needs_a_parent(
     if strategy != ExecStrategy::Direct && !nested {
         return Ok(());
     }
-    let flags = [
+    let first = first_given([
         ("--rollback", common.tracking.rollback()),
         ("--checkpoints", common.checkpointing.checkpoints),
         ("--max-time", common.max_time.is_some()),
         ("--max-memory", common.max_memory.is_some()),
         ("--diagnostics-json", diagnostics.is_some_and(|args| args.diagnostics_json)),
-    ];
-    let first = flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag);
+    ]);
     let given = first.or(common.asking.needs_supervisor()).or(common.auditing.given());
     let Some(flag) = given.or(common.filter_flag()) else { return Ok(()) };
     let (why, hint) = if nested {
@@ -346,11 +340,10 @@ pub(super) fn conclude(
     common: &CommonArgs,
 ) -> u8 {
     let silent = report.ended == Ended::Code(0) && report.limit.is_none();
-    let mut lines = if common.silent || is_json(report, diagnostics) {
-        Vec::new()
-    } else {
-        approval_notices::lines(report, common.verbose)
-    };
+    // A failure that is explained as JSON has the other messages in it.
+    let as_json = report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json);
+    let mut lines =
+        if common.silent || as_json { Vec::new() } else { approval_notices::lines(report, common.verbose) };
     lines.extend(recorded(report));
     if report.findings.unfinished_line && (!silent || !lines.is_empty()) {
         message::raw_error("");
@@ -376,11 +369,6 @@ pub(super) fn conclude(
         Ended::Signal(_) | Ended::Code(_) => {}
     }
     code
-}
-
-/// Whether a failure is explained as JSON, which includes the other messages.
-fn is_json(report: &SessionReport, diagnostics: Option<&DiagnosticArgs>) -> bool {
-    report.ended != Ended::Code(0) && diagnostics.is_some_and(|args| args.diagnostics_json)
 }
 
 /// Ends nono by the signal that ended the command after Ctrl-C or Ctrl-\\, so that a calling script sees it too.

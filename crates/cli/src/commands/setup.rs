@@ -32,11 +32,7 @@ pub(crate) fn setup(args: &SetupArgs) -> Result<u8, Failure> {
         try_canary(&support, &host)
     };
     let held = matches!(&canary, Ok(canary) if canary.held());
-    if args.json {
-        message::answer_json(&as_json(&support, &canary))?;
-    } else {
-        message::answer(&as_text(&support, &canary))?;
-    }
+    message::answer_either(args.json, || as_json(&support, &canary), || as_text(&support, &canary))?;
     if !args.check_only && !host.nested {
         let made = prepare(&host, &support, held)?;
         if !args.json {
@@ -59,7 +55,7 @@ fn prepare(host: &session::Host, support: &SandboxSupport, held: bool) -> Result
     };
     let mut lines = Vec::new();
     let state = &host.context.state_dir;
-    nono::state_dir::ensure(state).map_err(session::SessionError::from)?;
+    nono::state_dir::ensure(state)?;
     if let Some(dir) = &host.profile_dir {
         std::fs::create_dir_all(dir).map_err(at(dir))?;
         lines.push(format!("profiles: {}", nono::diagnostic::shown(dir)));

@@ -4,20 +4,20 @@ use nono::diagnostic::{escape, quote_all, shown};
 use nono::directory::{CheckpointsHere, DirectoryStatus, LISTED, changes};
 use nono::undo::Point;
 
-use super::rollback::{place, some};
+use super::rollback::place;
 use super::{checkpoints, hooks, project_profile};
 use crate::age::{ago, local};
-use crate::args::StatusHereArgs;
+use crate::args::JsonArg;
 use crate::commands::rollback_notices::counts;
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
-use crate::units::grouped;
+use crate::units::{grouped, shortened, some, table};
 
 /// Maximum number of characters of a command or reason.
 const WHAT: usize = 48;
 
-pub(crate) fn status(args: &StatusHereArgs) -> Result<u8, Failure> {
+pub(crate) fn status(args: &JsonArg) -> Result<u8, Failure> {
     let place = place()?;
     let host = host(None)?;
     let (hooks, mut problems) = hooks::everywhere(&host);
@@ -32,9 +32,7 @@ pub(crate) fn status(args: &StatusHereArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     message::answer(&page(&status).join("\n"))?;
-    for problem in &status.problems {
-        message::line(&format!("warning: {}", escape(problem)));
-    }
+    message::problems("warning", &status.problems);
     Ok(0)
 }
 
@@ -49,7 +47,12 @@ fn page(status: &DirectoryStatus) -> Vec<String> {
             .iter()
             .map(|one| {
                 let info = &one.info;
-                format!("{}  {}  {}", escape(&info.id), ago(&info.started), cut(&quote_all(&info.command)))
+                format!(
+                    "{}  {}  {}",
+                    escape(&info.id),
+                    ago(&info.started),
+                    shortened(quote_all(&info.command), WHAT)
+                )
             })
             .collect(),
     );
@@ -99,15 +102,7 @@ fn checkpoints_line(here: &CheckpointsHere) -> String {
 
 fn undoable(status: &DirectoryStatus) -> Vec<String> {
     let rows: Vec<[String; 5]> = status.undoable.iter().map(row).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let [kind, id, when, what] = [width(0), width(1), width(2), width(3)];
-    let line = |row: &[String; 5]| {
-        let [columns @ .., changes] = row;
-        let [first, second, third, fourth] = columns;
-        let line = format!("{first:<kind$}  {second:<id$}  {third:<when$}  {fourth:<what$}  {changes}");
-        line.trim_end().to_owned()
-    };
-    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    let mut lines = table(&rows);
     if status.undoable_total > LISTED {
         let more = grouped((status.undoable_total - status.undoable.len()) as u64);
         lines.push(format!("... and {more} more: nono rollback list, nono checkpoints list"));
@@ -120,13 +115,13 @@ fn row(point: &Point) -> [String; 5] {
     match point {
         Point::Session { entry, .. } => {
             let changes = changes(point).map(counts).unwrap_or_default();
-            let command = cut(&quote_all(&entry.metadata.command));
+            let command = shortened(quote_all(&entry.metadata.command), WHAT);
             ["session".to_owned(), escape(point.id()), when, command, changes]
         }
         Point::Checkpoint { checkpoint, .. } => {
             let changes = checkpoint.stats.as_ref().and_then(checkpoints::stats).unwrap_or_default();
             let id = escape(checkpoint.id.short());
-            ["checkpoint".to_owned(), id, when, cut(&escape(&checkpoint.reason)), changes]
+            ["checkpoint".to_owned(), id, when, shortened(escape(&checkpoint.reason), WHAT), changes]
         }
     }
 }
@@ -153,12 +148,4 @@ fn next(command: &str, width: usize) -> String {
         _ => "run something that can be undone",
     };
     format!("{command:<width$}  {what}")
-}
-
-/// Cuts escaped text to the maximum length.
-fn cut(text: &str) -> String {
-    if text.chars().count() <= WHAT {
-        return text.to_owned();
-    }
-    text.chars().take(WHAT - 3).chain("...".chars()).collect()
 }

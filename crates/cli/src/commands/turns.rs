@@ -7,12 +7,12 @@ use nono::diagnostic::shown;
 use nono::snapshot::ChangeType;
 
 use super::checkpoints::{cut, here, stats};
-use super::rollback::some;
 use crate::age::local;
 use crate::args::TurnsArgs;
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
+use crate::units::some;
 
 /// Maximum number of characters of a prompt or reason.
 const WORDS: usize = 72;
@@ -40,11 +40,7 @@ pub(crate) fn turns(args: &TurnsArgs) -> Result<u8, Failure> {
         let Some((at, turn)) = at.and_then(|at| Some((at, all.get(at)?))) else {
             return Err(Failure::new("the checkpoint before that turn is gone"));
         };
-        if args.json {
-            message::answer_json(&json::turn(turn))?;
-        } else {
-            message::answer(&whole(at + 1, turn, &project))?;
-        }
+        message::answer_either(args.json, || json::turn(turn), || whole(at + 1, turn, &project))?;
         return Ok(0);
     }
     if args.json {
@@ -142,8 +138,7 @@ fn whole(number: usize, turn: &WorkedTurn, project: &Path) -> String {
 fn call(call: &TurnCall) -> String {
     let reason = call.reason.as_deref().map(|reason| reason.strip_prefix("before ").unwrap_or(reason));
     let what = reason.or(call.tool.as_deref()).unwrap_or("a call");
-    let paths = usize::try_from(call.paths).unwrap_or(usize::MAX);
-    format!("  {}  {}  ({})", local(&call.time), cut(what, WORDS), some(paths, "path"))
+    format!("  {}  {}  ({})", local(&call.time), cut(what, WORDS), some(call.paths, "path"))
 }
 
 fn changed((path, change): &(PathBuf, ChangeType), project: &Path) -> String {

@@ -9,11 +9,11 @@ use nono::diagnostic::{escape, shown};
 use nono::rollback::{Conflicts, RestoreChoice, RollbackError, RollbackSession};
 use nono::undo::{Point, Points, UndoError, Undoing, refuse_parts};
 
-use super::checkpoints::{CheckpointContext as Projects, OfProject};
-use super::perform::{Pass, Performed, Restoration, attempt, perform};
+use super::checkpoints::{CheckpointContext as Projects, CheckpointTask, OfProject};
+use super::perform::{Pass, Performed, attempt, perform};
 use super::rollback::{OfSession, SessionContext, SessionTask, conflicts, place, resolved};
 use crate::age::{ZONE, ago};
-use crate::args::{ConsentArgs, RedoArgs, UndoArgs};
+use crate::args::{ConsentArgs, UndoArgs};
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 
@@ -51,17 +51,17 @@ pub(crate) fn undo(args: &UndoArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-pub(crate) fn redo(args: &RedoArgs) -> Result<u8, Failure> {
+pub(crate) fn redo(consent: ConsentArgs) -> Result<u8, Failure> {
     let mut both = both()?;
     let nothing = || RollbackError::NoRestoresHere { dir: both.dir.clone() };
     let last = both.undoing().last_restore()?.ok_or_else(nothing)?;
     match last.point {
         Point::Session { entry, .. } => {
             let session = both.sessions.catalogue.open(*entry)?;
-            perform(OfSession { session, task: SessionTask::TakeBack(None) }, args.consent)
+            perform(OfSession { session, task: SessionTask::TakeBack(None) }, consent)
         }
         Point::Checkpoint { project, .. } => {
-            perform(OfProject::take_back(&mut both.projects, project), args.consent)
+            perform(OfProject::new(&mut both.projects, project, CheckpointTask::TakeBack), consent)
         }
     }
 }
@@ -84,8 +84,12 @@ impl Both {
         let link = self.projects.manager.find_turn(&self.dir, turn)?;
         let (paths, conflicts) = (wanted.paths.clone(), wanted.conflicts);
         let choice = CheckpointChoice { paths, conflicts, ..CheckpointChoice::default() };
-        let task = OfProject::turn(&mut self.projects, self.dir.clone(), link, choice).within_undo();
-        perform(task, wanted.consent)
+        let task = OfProject::new(
+            &mut self.projects,
+            self.dir.clone(),
+            CheckpointTask::Turn(Box::new(link), choice),
+        );
+        perform(task.within_undo(), wanted.consent)
     }
 
     /// Points to undo, if the arguments name where to go back to.
@@ -194,8 +198,13 @@ impl Both {
 
     /// Goes back to a point. `passes`: silent where there is nothing to do.
     fn go_to(&mut self, point: Point, wanted: &Wanted<'_>, passes: bool) -> Result<Performed, Failure> {
+        let pass = match (passes, point.is_again()) {
+            (false, _) => Pass::Never,
+            (true, true) => Pass::NothingToDo,
+            (true, false) => Pass::Done,
+        };
         match point {
-            Point::Session { entry, snapshot, again } => {
+            Point::Session { entry, snapshot, .. } => {
                 let session = self.sessions.catalogue.open(*entry)?;
                 let everything =
                     RestoreChoice { snapshot, conflicts: wanted.conflicts, ..RestoreChoice::everything() };
@@ -204,25 +213,17 @@ impl Both {
                     return Ok(Performed::Nothing);
                 };
                 let task = OfSession { session, task: SessionTask::Restore(choice) };
-                let pass = if again { Pass::NothingToDo } else { Pass::Done };
-                attempted(task, wanted.consent, passes.then_some(pass))
+                attempt(task, wanted.consent, pass)
             }
-            Point::Checkpoint { project, checkpoint, again } => {
+            Point::Checkpoint { project, checkpoint, .. } => {
                 let paths = wanted.paths.clone();
                 let choice =
                     CheckpointChoice { paths, conflicts: wanted.conflicts, ..CheckpointChoice::default() };
-                let task = OfProject::restore(&mut self.projects, project, *checkpoint, choice).within_undo();
-                let pass = if again { Pass::NothingToDo } else { Pass::Done };
-                attempted(task, wanted.consent, passes.then_some(pass))
+                let task = CheckpointTask::Restore(checkpoint, choice);
+                let task = OfProject::new(&mut self.projects, project, task).within_undo();
+                attempt(task, wanted.consent, pass)
             }
         }
-    }
-}
-
-fn attempted(task: impl Restoration, consent: ConsentArgs, pass: Option<Pass>) -> Result<Performed, Failure> {
-    match pass {
-        Some(pass) => attempt(task, consent, pass),
-        None => perform(task, consent).map(Performed::Done),
     }
 }
 

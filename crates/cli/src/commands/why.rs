@@ -51,11 +51,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<u8, Failure> {
         json["asked_links"] =
             doubtful.iter().flat_map(|typed| &typed.way.escaping_links).map(|one| json!(one)).collect();
     }
-    if args.json {
-        message::answer_json(&json)?;
-    } else {
-        message::answer(&text)?;
-    }
+    message::answer_either(args.json, || json, || text)?;
     Ok(u8::from(args.exit_code && !allowed))
 }
 
@@ -134,27 +130,21 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
             lines.extend(closest.as_ref().map(|grant| {
                 format!("closest grant: {} ({}) [{}]", shown(&grant.resolved), grant.access, grant.source)
             }));
-            lines.push(match suggestion {
-                Some(suggestion) => format!("to open it: {}", quote_all(&suggestion.flags)),
-                None if is_missing(path) => "note: it does not exist".to_owned(),
-                None if is_open_to_grants(reason) => {
+            lines.push(match (suggestion, reason) {
+                (Some(suggestion), _) => format!("to open it: {}", quote_all(&suggestion.flags)),
+                _ if is_missing(path) => "note: it does not exist".to_owned(),
+                // Not closed by name.
+                (None, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. }) => {
                     "to open it: grant only the parts that are needed; no flag opens all of it".to_owned()
                 }
-                None if is_denied_by_flag(reason) => "to open it: leave --deny out".to_owned(),
-                None => "to open it: no flag opens this".to_owned(),
+                (None, DeniedReason::DenyRule { source: CapabilitySource::User }) => {
+                    "to open it: leave --deny out".to_owned()
+                }
+                (None, _) => "to open it: no flag opens this".to_owned(),
             });
         }
     }
     lines.join("\n")
-}
-
-/// Whether a grant could open it: not closed by name.
-fn is_open_to_grants(reason: &DeniedReason) -> bool {
-    matches!(reason, DeniedReason::NotGranted | DeniedReason::InsufficientAccess { .. })
-}
-
-fn is_denied_by_flag(reason: &DeniedReason) -> bool {
-    matches!(reason, DeniedReason::DenyRule { source: CapabilitySource::User })
 }
 
 fn is_missing(path: &std::path::Path) -> bool {

@@ -44,15 +44,12 @@ pub(super) fn explain(
 
 /// Whether it is closed by name, so that no approval can open it.
 fn is_final(reason: &DeniedReason) -> bool {
-    match reason {
-        DeniedReason::Protected { .. }
-        | DeniedReason::DenyRule { .. }
-        | DeniedReason::AgentSettings { .. }
-        | DeniedReason::NonoState => true,
+    !matches!(
+        reason,
         DeniedReason::NotGranted
-        | DeniedReason::InsufficientAccess { .. }
-        | DeniedReason::CarvedDirectory { .. } => false,
-    }
+            | DeniedReason::InsufficientAccess { .. }
+            | DeniedReason::CarvedDirectory { .. }
+    )
 }
 
 fn text(file: &PolicyFile, ruling: &Ruling<'_>) -> String {

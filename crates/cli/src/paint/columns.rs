@@ -16,7 +16,9 @@ pub(crate) fn side_by_side(hunks: &[Hunk], width: usize) -> impl Iterator<Item =
     let layout = Layout { digits, text };
     hunks.iter().enumerate().flat_map(move |(at, hunk)| {
         let gap = (at > 0).then(|| vec![Span::new("  ...", Style::Faint)]);
-        let rows = pairs(&hunk.lines).into_iter().flat_map(move |(old, new)| layout.rows(old, new));
+        let line = |at: Option<usize>| at.map(|at| &hunk.lines[at]);
+        let rows = pairs(hunk.lines.iter().map(|line| line.kind)).into_iter();
+        let rows = rows.flat_map(move |(old, new)| layout.rows(line(old), line(new)));
         gap.into_iter().chain(rows)
     })
 }
@@ -42,13 +44,7 @@ impl Layout {
         let Some(line) = line else { return Vec::new() };
         let number = if is_old { line.old_number } else { line.new_number };
         let number = number.map(|number| number.to_string()).unwrap_or_default();
-        let sign = if line.kind == LineKind::Context {
-            ' '
-        } else if is_old {
-            '-'
-        } else {
-            '+'
-        };
+        let sign = line.kind.sign();
         let width = self.digits;
         let broken = broken(content(line), self.text);
         let row = |(at, spans): (usize, Vec<Span>)| {
@@ -61,21 +57,26 @@ impl Layout {
     }
 }
 
-/// Pairs of lines: context with itself, removed lines with the added ones that follow.
-fn pairs(lines: &[PatchLine]) -> Vec<(Option<&PatchLine>, Option<&PatchLine>)> {
-    let mut pairs = Vec::new();
-    for run in lines.chunk_by(|a, b| (a.kind == LineKind::Context) == (b.kind == LineKind::Context)) {
-        if run[0].kind == LineKind::Context {
-            pairs.extend(run.iter().map(|line| (Some(line), Some(line))));
+/// Pairs of lines by position: context with itself, removed lines with the added ones that follow.
+pub(crate) fn pairs(kinds: impl Iterator<Item = LineKind>) -> Vec<(Option<usize>, Option<usize>)> {
+    let kinds: Vec<LineKind> = kinds.collect();
+    let run =
+        |kind: LineKind, from: usize| from + kinds[from..].iter().take_while(|one| **one == kind).count();
+    let mut pairs = Vec::with_capacity(kinds.len());
+    let mut at = 0;
+    while at < kinds.len() {
+        if kinds[at] == LineKind::Context {
+            pairs.push((Some(at), Some(at)));
+            at += 1;
             continue;
         }
-        // Two replacements can be adjacent without context: each begins with the removed lines.
-        for block in run.chunk_by(|a, b| !(a.kind == LineKind::Added && b.kind == LineKind::Removed)) {
-            let (removed, added): (Vec<_>, Vec<_>) =
-                block.iter().partition(|line| line.kind == LineKind::Removed);
-            let rows = removed.len().max(added.len());
-            pairs.extend((0..rows).map(|row| (removed.get(row).copied(), added.get(row).copied())));
+        let removed = run(LineKind::Removed, at);
+        let added = run(LineKind::Added, removed);
+        let (mut old, mut new) = (at..removed, removed..added);
+        while !(old.is_empty() && new.is_empty()) {
+            pairs.push((old.next(), new.next()));
         }
+        at = added;
     }
     pairs
 }

@@ -8,7 +8,7 @@ mod unified;
 
 use nono::rollback::{LineKind, PatchLine, Segment};
 
-pub(crate) use columns::side_by_side;
+pub(crate) use columns::{pairs, side_by_side};
 pub(crate) use header::{header, mark, title};
 pub(crate) use stat::{Stat, stat};
 pub(crate) use unified::unified;

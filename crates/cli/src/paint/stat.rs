@@ -1,11 +1,11 @@
 //! Number of changed lines per file, with a bar.
 
-use nono::rollback::patch::Blob;
-use nono::rollback::{Body, ChangeSet, FileDiff, Item, LineKind};
+use nono::rollback::patch::{Blob, line_counts};
+use nono::rollback::{Body, ChangeSet, FileDiff, Item};
 
 use super::{Span, Style, mark, title};
 use crate::review::text;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, some};
 
 /// Maximum length of a bar.
 const BAR: usize = 40;
@@ -27,9 +27,8 @@ impl Stat {
         let sizes = |what: &str, old, new| Some(format!("{what}, {} -> {}", size(old), size(new)));
         let (added, removed, words) = match &diff.body {
             Body::Text(hunks) => {
-                let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
-                let of = |kind| lines().filter(|line| line.kind == kind).count();
-                (of(LineKind::Added), of(LineKind::Removed), None)
+                let (added, removed) = line_counts(hunks);
+                (added, removed, None)
             }
             Body::Binary { old, new } => (0, 0, sizes("binary", old, new)),
             Body::Large { old, new } => (0, 0, sizes("large", old, new)),
@@ -75,9 +74,6 @@ fn bar(stat: &Stat, most: usize, digits: usize) -> Vec<Span> {
 }
 
 fn sum(stats: &[Stat]) -> String {
-    let some = |count: usize, word: &str| {
-        format!("{} {word}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
-    };
     let (added, removed) = stats.iter().fold((0, 0), |sum, one| (sum.0 + one.added, sum.1 + one.removed));
     let (added, removed) = (some(added, "line"), some(removed, "line"));
     format!("{}, {added} added, {removed} removed", some(stats.len(), "path"))

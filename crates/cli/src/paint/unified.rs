@@ -1,6 +1,6 @@
 //! One column: both line numbers, a mark, the line.
 
-use nono::rollback::{Hunk, LineKind, PatchLine};
+use nono::rollback::{Hunk, PatchLine};
 
 use super::{Span, Style, content, digits, style};
 
@@ -16,14 +16,9 @@ pub(crate) fn unified(hunks: &[Hunk]) -> impl Iterator<Item = Vec<Span>> + '_ {
 fn line(line: &PatchLine, width: usize) -> Vec<Span> {
     let number = |number: Option<usize>| number.map(|number| number.to_string()).unwrap_or_default();
     let (old, new) = (number(line.old_number), number(line.new_number));
-    let sign = match line.kind {
-        LineKind::Context => " ",
-        LineKind::Removed => "-",
-        LineKind::Added => "+",
-    };
     let mut spans = vec![
         Span::new(format!("{old:>width$} {new:>width$} "), Style::Faint),
-        Span::new(sign, style(line.kind, false)),
+        Span::new(line.kind.sign(), style(line.kind, false)),
     ];
     spans.extend(content(line));
     spans

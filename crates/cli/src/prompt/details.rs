@@ -7,6 +7,7 @@ use std::path::Path;
 use nono::approval::{Asker, Object, Question, Subject};
 
 use super::layout::{Choices, cut, harmless};
+use crate::host::parent;
 use crate::{age, units};
 
 /// Maximum number of columns of a command line.
@@ -91,12 +92,6 @@ fn parents(pid: u32) -> Vec<String> {
         at = parent(pid);
     }
     chain
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything, so count from its end.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn meanings(question: &Question, choices: &Choices) -> Vec<String> {

@@ -11,7 +11,6 @@ const ALONE: Duration = Duration::from_millis(50);
 /// Time after other input in which nothing counts as a key: the pieces of a report may be far apart on a slow line.
 const TALKING: Duration = Duration::from_millis(250);
 
-/// Key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPress {
     Char(char),

@@ -12,7 +12,6 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-use std::env;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,8 +71,7 @@ impl ApprovalBackend for TerminalBackend {
     fn decide(&self, question: &Question, waiting: &dyn Waiting) -> Result<ApprovalAnswer, ApprovalError> {
         let lease = waiting.terminal().ok_or(ApprovalError::NoTerminal)?;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let colours =
-            env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !crate::pager::is_dumb();
+        let colours = crate::pager::wants_colours();
         let dialogue = Dialogue { question, waiting, lease, asked, colours, began: Instant::now() };
         match dialogue.hold() {
             Ok(PromptReply::Answer(verdict)) => Ok(ApprovalAnswer::new(verdict, "terminal")),

@@ -29,12 +29,8 @@ impl Scroll {
         self.top = self.top.min(self.at).max((self.at + 1).saturating_sub(self.height.max(1)));
     }
 
-    pub(super) fn by(&mut self, rows: isize, length: usize) {
-        self.go(self.at.saturating_add_signed(rows), length);
-    }
-
-    pub(super) fn page(&self) -> isize {
-        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(isize::MAX)
+    pub(super) fn page(&self) -> usize {
+        self.height.saturating_sub(1).max(1)
     }
 
     /// Adapts to a new height.

@@ -171,15 +171,10 @@ fn at(is_at: bool) -> Modifier {
 }
 
 fn gutter(numbers: String, kind: LineKind, is_at: bool) -> Vec<Span<'static>> {
-    let sign = match kind {
-        LineKind::Context => " ",
-        LineKind::Removed => "-",
-        LineKind::Added => "+",
-    };
     let quiet = Style::new().fg(Color::DarkGray).add_modifier(at(is_at));
     vec![
         Span::styled(numbers, quiet),
-        Span::styled(sign, side(kind).add_modifier(Modifier::BOLD | at(is_at))),
+        Span::styled(kind.sign().to_string(), side(kind).add_modifier(Modifier::BOLD | at(is_at))),
     ]
 }
 

@@ -43,7 +43,7 @@ impl App {
                 }
             }
             Mode::Help { top } => {
-                if !scroll_text(top, super::popup::HELP.len(), code) {
+                if !scroll_text(top, super::popup::HELP.lines().count(), code) {
                     self.mode = Mode::Browse;
                 }
             }
@@ -94,14 +94,11 @@ impl App {
     }
 
     fn tree_key(&mut self, code: KeyCode) {
-        let (at, page) = (self.list.at, self.list.page());
+        let at = self.list.at;
+        if let Some(position) = moved(code, at, self.list.page()) {
+            return self.select(position);
+        }
         match code {
-            KeyCode::Up | KeyCode::Char('k') => self.select(at.saturating_sub(1)),
-            KeyCode::Down | KeyCode::Char('j') => self.select(at + 1),
-            KeyCode::PageUp => self.select(at.saturating_add_signed(-page)),
-            KeyCode::PageDown => self.select(at.saturating_add_signed(page)),
-            KeyCode::Home | KeyCode::Char('g') => self.select(0),
-            KeyCode::End | KeyCode::Char('G') => self.select(usize::MAX),
             KeyCode::Left | KeyCode::Char('h') => {
                 if !self.tree.fold(at, false)
                     && let Some(parent) = self.tree.parent(at)
@@ -131,14 +128,11 @@ impl App {
     }
 
     fn diff_key(&mut self, code: KeyCode) {
-        let (length, page) = (self.places().len(), self.diff.page());
+        if let Some(position) = moved(code, self.diff.at, self.diff.page()) {
+            let length = self.places().len();
+            return self.diff.go(position, length);
+        }
         match code {
-            KeyCode::Up | KeyCode::Char('k') => self.diff.by(-1, length),
-            KeyCode::Down | KeyCode::Char('j') => self.diff.by(1, length),
-            KeyCode::PageUp => self.diff.by(-page, length),
-            KeyCode::PageDown => self.diff.by(page, length),
-            KeyCode::Home | KeyCode::Char('g') => self.diff.go(0, length),
-            KeyCode::End | KeyCode::Char('G') => self.diff.go(usize::MAX, length),
             KeyCode::Left | KeyCode::Char('h') => self.column = self.column.saturating_sub(SIDEWAYS),
             KeyCode::Right | KeyCode::Char('l') => self.column += SIDEWAYS,
             KeyCode::Char(']') => self.next_hunk(false),
@@ -288,14 +282,10 @@ impl App {
 
     fn timeline_key(&mut self, code: KeyCode) {
         let Mode::Timeline { snapshots, scroll } = &mut self.mode else { return };
-        let length = snapshots.len();
+        if let Some(position) = moved(code, scroll.at, scroll.page()) {
+            return scroll.go(position, snapshots.len());
+        }
         match code {
-            KeyCode::Up | KeyCode::Char('k') => scroll.by(-1, length),
-            KeyCode::Down | KeyCode::Char('j') => scroll.by(1, length),
-            KeyCode::PageUp => scroll.by(-scroll.page(), length),
-            KeyCode::PageDown => scroll.by(scroll.page(), length),
-            KeyCode::Home | KeyCode::Char('g') => scroll.go(0, length),
-            KeyCode::End | KeyCode::Char('G') => scroll.go(usize::MAX, length),
             KeyCode::Enter => match snapshots.get(scroll.at) {
                 Some(snapshot) if snapshot.thinned => {
                     let text = format!("snapshot {} was removed to make room", snapshot.id);
@@ -314,18 +304,23 @@ impl App {
     }
 }
 
+/// Position in a list to which a key moves, if it is a key that moves.
+fn moved(code: KeyCode, at: usize, page: usize) -> Option<usize> {
+    Some(match code {
+        KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => at + 1,
+        KeyCode::PageUp => at.saturating_sub(page),
+        KeyCode::PageDown => at + page,
+        KeyCode::Home | KeyCode::Char('g') => 0,
+        KeyCode::End | KeyCode::Char('G') => usize::MAX,
+        _ => return None,
+    })
+}
+
 /// Scrolls a text; returns whether the key was one that scrolls.
 fn scroll_text(top: &mut usize, length: usize, code: KeyCode) -> bool {
-    let last = length.saturating_sub(1);
-    *top = match code {
-        KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
-        KeyCode::Down | KeyCode::Char('j') => *top + 1,
-        KeyCode::PageUp => top.saturating_sub(10),
-        KeyCode::PageDown | KeyCode::Char(' ') => *top + 10,
-        KeyCode::Home | KeyCode::Char('g') => 0,
-        KeyCode::End | KeyCode::Char('G') => last,
-        _ => return false,
-    }
-    .min(last);
+    let code = if code == KeyCode::Char(' ') { KeyCode::PageDown } else { code };
+    let Some(position) = moved(code, *top, 10) else { return false };
+    *top = position.min(length.saturating_sub(1));
     true
 }

@@ -175,13 +175,9 @@ pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<LabelLine> {
     }
     said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(LabelLine::warning));
     if let Some(undo) = &done.undo {
-        said.push(LabelLine::plain(undo_hint(undo)));
+        said.push(LabelLine::plain(format!("undo this with: nono rollback undo {undo}")));
     }
     said
-}
-
-pub(super) fn undo_hint(undo: &str) -> String {
-    format!("undo this with: nono rollback undo {undo}")
 }
 
 #[cfg(test)]

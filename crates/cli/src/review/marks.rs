@@ -124,7 +124,6 @@ impl MarkedItems {
         }
     }
 
-    /// Restore choice for the marks.
     pub(super) fn choice(&self, set: &ChangeSet) -> RestoreChoice {
         let covered = |item: &Item| self.everything || item_paths(item).all(|path| self.is_in_dir(path));
         let marked = self.items.iter().map(|item| &set.items[*item]);

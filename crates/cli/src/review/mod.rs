@@ -29,19 +29,13 @@ use crate::message;
 use app::App;
 use source::ReviewSource;
 
-/// Presentation of a review.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReviewOptions {
-    /// Full screen, if the terminal is capable of it.
-    pub(crate) tui: bool,
-}
-
-/// Shows the review at the end of a run, if something changed and there is a terminal.
-pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, how: ReviewOptions) -> Result<(), Failure> {
+/// Shows the review at the end of a run, if something changed and there is a terminal. `tui`: full screen, if the
+/// terminal is capable of it.
+pub(crate) fn after_run(session: RollbackSession, set: ChangeSet, tui: bool) -> Result<(), Failure> {
     if set.items.is_empty() || !message::can_ask() {
         return Ok(());
     }
-    show(Box::new(session), set, how).map(|_| ())
+    show(Box::new(session), set, tui).map(|_| ())
 }
 
 /// Runs `nono rollback review`: 0, or 1 if something was not restored.
@@ -55,11 +49,11 @@ pub(crate) fn review(session: RollbackSession) -> Result<u8, Failure> {
     if !screen::is_capable() && !message::can_ask() {
         return Err(Failure::new("a review needs a terminal").hint(format!("nono rollback show {id}")));
     }
-    show(Box::new(session), set, ReviewOptions { tui: true })
+    show(Box::new(session), set, true)
 }
 
-fn show(mut source: Box<dyn ReviewSource>, set: ChangeSet, how: ReviewOptions) -> Result<u8, Failure> {
-    if !(how.tui && screen::is_capable()) {
+fn show(mut source: Box<dyn ReviewSource>, set: ChangeSet, tui: bool) -> Result<u8, Failure> {
+    if !(tui && screen::is_capable()) {
         let done = plain::ask(source.as_mut(), &set)?;
         return Ok(end(done.as_slice()));
     }

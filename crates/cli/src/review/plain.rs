@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 
 use nono::interrupt::Interrupts;
-use nono::rollback::{ChangeSet, Done, LineKind, RestoreChoice};
+use nono::rollback::{ChangeSet, Done, RestoreChoice};
 
 use super::labels::{LabelLine, LineWeight};
 use super::marks::MarkedItems;
@@ -141,12 +141,7 @@ fn diff_lines(view: &View) -> Vec<String> {
         ViewLine::Header(hunk) => view.headers[hunk].clone(),
         ViewLine::One(hunk, line) => {
             let line = &view.hunks[hunk][line];
-            let sign = match line.kind {
-                LineKind::Context => ' ',
-                LineKind::Removed => '-',
-                LineKind::Added => '+',
-            };
-            format!("{sign}{}", line.shown)
+            format!("{}{}", line.kind.sign(), line.shown)
         }
         ViewLine::Two(..) => String::new(),
     };

@@ -12,26 +12,7 @@ use nono::snapshot::SnapshotId;
 use super::app::{App, Mode};
 use super::labels::{LabelLine, LineWeight};
 
-pub(super) const HELP: &[&str] = &[
-    "Nothing is restored before a plan was shown and confirmed.",
-    "",
-    "arrows, h j k l   move; left and right fold and unfold",
-    "PgUp PgDn g G     a page, the first, the last",
-    "tab               the other pane",
-    "space             mark a file, a directory; in the diff: a hunk",
-    "a   u             mark all, unmark all",
-    "r, enter          the plan for what is marked; y confirms it",
-    "q, esc            leave, everything stays as it is",
-    "/ n N             search, next, previous",
-    "f                 filter: + ~ - M R ! and parts of a path",
-    "t                 timeline: compare with and restore to",
-    "                  another snapshot",
-    "s                 side by side, or one below the other",
-    "] [               next hunk, previous hunk",
-    "",
-    "+ created   ~ modified   - deleted   M mode   R renamed",
-    "B binary    ! will execute later     ok restored     ok- in part",
-];
+pub(super) const HELP: &str = include_str!("help.txt");
 
 pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     match &mut app.mode {
@@ -45,7 +26,7 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
             show_said(frame, area, "restored", "q leave   b back to the review", said, *top);
         }
         Mode::Help { top } => {
-            let lines: Vec<_> = HELP.iter().skip(*top).map(|line| Line::raw(*line)).collect();
+            let lines: Vec<_> = HELP.lines().skip(*top).map(Line::raw).collect();
             show(frame, area, "help", "any key: back", &lines);
         }
         Mode::Leave => {
@@ -56,7 +37,7 @@ pub(super) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
             show(frame, area, "leave", "y leave   r the plan   n back", &lines);
         }
         Mode::Timeline { snapshots, scroll } => {
-            let height = usize::from(area.height).saturating_sub(4).max(1);
+            let height = usize::from(inner_height(area));
             scroll.fit(height, snapshots.len());
             let last = snapshots.len().saturating_sub(1);
             let row = |(at, snapshot): (usize, &SnapshotInfo)| {

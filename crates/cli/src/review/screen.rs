@@ -1,6 +1,5 @@
 //! Terminal of the review. It is restored on leaving, on an error, on a panic and on a signal.
 
-use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use ratatui::crossterm::{cursor, execute};
 use super::app::{App, StepResult};
 use super::draw;
 use super::watch::SignalWatch;
+use crate::pager::is_dumb;
 
 /// Interval of checks of the window's size: SIGWINCH may be blocked in a process that was a supervisor.
 const LOOK: Duration = Duration::from_millis(250);
@@ -28,8 +28,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether there is a terminal that a full screen can be drawn on.
 pub(super) fn is_capable() -> bool {
-    let term = env::var_os("TERM").unwrap_or_default();
-    !term.is_empty() && term != "dumb" && io::stdin().is_terminal() && output().is_some()
+    !is_dumb() && io::stdin().is_terminal() && output().is_some()
 }
 
 /// Terminal to draw on: stdout may be a file.

@@ -2,7 +2,7 @@
 
 use nono::rollback::restore::CONTEXT;
 use nono::rollback::{
-    ChangeSet, Done, FileDiff, Item, Plan, RestoreChoice, RollbackError, RollbackSession, SnapshotInfo,
+    ChangeSet, Done, FileDiff, Item, Plan, RestoreChoice, RollbackError, RollbackSession, SnapshotInfo, patch,
 };
 use nono::snapshot::{Coverage, SnapshotId};
 
@@ -35,11 +35,11 @@ impl ReviewSource for RollbackSession {
     }
 
     fn diff(&self, item: &Item) -> Result<FileDiff, RollbackError> {
-        self.file_diff(item, CONTEXT)
+        patch::file_diff(self.engine(), item, CONTEXT)
     }
 
     fn is_binary(&self, item: &Item) -> Result<bool, RollbackError> {
-        RollbackSession::is_binary(self, item)
+        patch::is_binary(self.engine(), item)
     }
 
     fn coverage(&self, id: &SnapshotId) -> Result<Coverage, RollbackError> {

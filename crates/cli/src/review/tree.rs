@@ -226,7 +226,7 @@ fn later_rows(set: &ChangeSet) -> Vec<Row> {
     let leaves: Vec<_> = leaves.collect();
     if !leaves.is_empty() {
         let mut counts = ChangeCounts::default();
-        later().for_each(|item| count(&mut counts, &set.items[item]));
+        later().for_each(|item| set.items[item].kind.count_in(&mut counts));
         rows.push(Row {
             what: RowContent::Later,
             label: "will execute later".to_owned(),
@@ -238,16 +238,6 @@ fn later_rows(set: &ChangeSet) -> Vec<Row> {
         rows.extend(leaves);
     }
     rows
-}
-
-fn count(counts: &mut ChangeCounts, item: &Item) {
-    *match item.kind {
-        ItemKind::Created => &mut counts.created,
-        ItemKind::Modified => &mut counts.modified,
-        ItemKind::Deleted => &mut counts.deleted,
-        ItemKind::PermissionsChanged => &mut counts.permissions_changed,
-        ItemKind::Renamed { .. } => &mut counts.renamed,
-    } += 1;
 }
 
 struct Builder<'a> {
@@ -316,7 +306,7 @@ impl Builder<'_> {
 
     fn count(&mut self, item: usize) {
         for (_, row) in &self.open {
-            count(&mut self.rows[*row].counts, &self.set.items[item]);
+            self.set.items[item].kind.count_in(&mut self.rows[*row].counts);
         }
     }
 }

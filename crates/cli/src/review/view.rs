@@ -9,6 +9,7 @@ use nono::rollback::{Body, ChangeSet, FileDiff, Hunk, Item, ItemKind, LineKind, 
 use nono::snapshot::diff::FileKind;
 
 use super::text;
+use crate::paint;
 use crate::syntax::{DiffSide, Job, Tints};
 
 /// Maximum number of bytes of a line; drawing longer ones takes time.
@@ -97,7 +98,7 @@ impl View {
         match &diff.body {
             Body::Text(hunks) => {
                 self.is_partial = item.kind == ItemKind::Modified && is_file(item);
-                self.headers = hunks.iter().map(header).collect();
+                self.headers = hunks.iter().map(Hunk::header).collect();
                 self.hunks = hunks.iter().map(|hunk| hunk.lines.iter().map(Text::new).collect()).collect();
                 self.tints = hunks.iter().map(|_| None).collect();
                 if hunks.is_empty() && diff.old_mode == diff.new_mode {
@@ -133,7 +134,8 @@ impl View {
             self.unified.push(ViewLine::Header(hunk));
             self.unified.extend((0..lines.len()).map(|line| ViewLine::One(hunk, line)));
             self.split.push(ViewLine::Header(hunk));
-            self.split.extend(pairs(hunk, lines));
+            let pairs = paint::pairs(lines.iter().map(|line| line.kind)).into_iter();
+            self.split.extend(pairs.map(|(old, new)| ViewLine::Two(hunk, old, new)));
         }
     }
 
@@ -177,35 +179,6 @@ fn notes(set: &ChangeSet, item: &Item) -> Vec<String> {
         notes.push(format!("! {}: {}", later.what, later.why));
     }
     notes
-}
-
-fn header(hunk: &Hunk) -> String {
-    let Hunk { old_start, old_count, new_start, new_count, .. } = hunk;
-    format!("@@ -{old_start},{old_count} +{new_start},{new_count} @@")
-}
-
-/// Pairs of removed lines and the added ones that follow.
-fn pairs(hunk: usize, lines: &[Text]) -> Vec<ViewLine> {
-    let mut places = Vec::with_capacity(lines.len());
-    let mut at = 0;
-    while at < lines.len() {
-        let run = |kind: LineKind, from: usize| {
-            from + lines[from..].iter().take_while(|line| line.kind == kind).count()
-        };
-        if lines[at].kind == LineKind::Context {
-            places.push(ViewLine::Two(hunk, Some(at), Some(at)));
-            at += 1;
-            continue;
-        }
-        let removed = run(LineKind::Removed, at);
-        let added = run(LineKind::Added, removed);
-        let (mut old, mut new) = (at..removed, removed..added);
-        while !(old.is_empty() && new.is_empty()) {
-            places.push(ViewLine::Two(hunk, old.next(), new.next()));
-        }
-        at = added;
-    }
-    places
 }
 
 impl Text {

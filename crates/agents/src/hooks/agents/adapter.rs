@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use once_cell::race::OnceBox;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// Description of one agent.
@@ -20,7 +21,9 @@ pub(in crate::hooks) struct Adapter {
     pub(in crate::hooks) rewind: Option<String>,
     /// Address of the documentation of its hooks.
     pub(in crate::hooks) documentation: String,
-    pub(in crate::hooks) payloads: Evidence,
+    /// Where its payloads are known from, for people who read the file: `recorded` from the agent, or `documentation`.
+    #[serde(rename = "payloads")]
+    _payloads: IgnoredAny,
     /// Kind of each event, by the agent's name for it.
     pub(super) events: BTreeMap<String, EventKind>,
     pub(super) fields: Fields,
@@ -37,17 +40,6 @@ pub(in crate::hooks) struct Adapter {
     pub(in crate::hooks) install: Install,
 }
 
-/// Source of the knowledge about its payloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::hooks) enum Evidence {
-    /// Recorded from the real agent.
-    Recorded,
-    /// Taken from its documentation.
-    Documentation,
-}
-
-/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -102,7 +94,6 @@ pub(super) struct Tools {
     pub(super) reads: BTreeMap<String, Vec<String>>,
 }
 
-/// Format of the answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerFormat {

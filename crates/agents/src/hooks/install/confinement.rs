@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::confined_dir::{self, ConfinedDir};
 use super::{FileEdit, InstallError, Purpose, Scope};
-use crate::confined_dir::{self, ConfinedDir, ConfinedDirError};
 use crate::replace_file::{ReplaceError, replace, replace_in};
 
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl PathConfinement {
     pub(super) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, InstallError> {
         match self {
             PathConfinement::Anywhere => make_folders(path),
-            PathConfinement::Beneath(project) => Ok(project.make_folders(path)?),
+            PathConfinement::Beneath(project) => project.make_folders(path),
         }
     }
 
@@ -82,14 +82,14 @@ impl PathConfinement {
     pub(super) fn remove_file(&self, path: &Path) -> Result<(), InstallError> {
         match self {
             PathConfinement::Anywhere => fs::remove_file(path).map_err(InstallError::io(path)),
-            PathConfinement::Beneath(project) => Ok(project.remove_file(path)?),
+            PathConfinement::Beneath(project) => project.remove_file(path),
         }
     }
 
     pub(super) fn remove_folder(&self, path: &Path) -> Result<(), InstallError> {
         match self {
             PathConfinement::Anywhere => fs::remove_dir(path).map_err(InstallError::io(path)),
-            PathConfinement::Beneath(project) => Ok(project.remove_folder(path)?),
+            PathConfinement::Beneath(project) => project.remove_folder(path),
         }
     }
 }
@@ -109,15 +109,4 @@ fn make_folders(path: &Path) -> Result<Vec<PathBuf>, InstallError> {
         }
     }
     Ok(missing)
-}
-
-impl From<ConfinedDirError> for InstallError {
-    fn from(error: ConfinedDirError) -> InstallError {
-        match error {
-            ConfinedDirError::LeadsOut { path, target, .. } => InstallError::LeadsOut { path, target },
-            ConfinedDirError::NotAFile { path } => InstallError::NotAFile { path },
-            ConfinedDirError::TooLarge { path } => InstallError::TooLarge { path, limit: confined_dir::MOST },
-            ConfinedDirError::Io { path, source } => InstallError::Io { path, source },
-        }
-    }
 }

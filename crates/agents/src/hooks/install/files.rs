@@ -122,19 +122,15 @@ pub(super) fn targets(request: &InstallRequest) -> Result<Vec<HookFile>, Install
 
 /// Notes for the user: settings that disable the hooks, and confirmations that the agent asks for.
 pub(super) fn notes(request: &InstallRequest) -> Result<Vec<String>, InstallError> {
-    let folders = folders(request.agent, &request.scope, &request.places);
-    let reach = PathConfinement::of(&request.scope)?;
-    let off = folders.map(|(folder, _)| switched_off(request.agent, &folder, &reach)).transpose()?.flatten();
+    let off = switched_off(request)?;
     Ok(off.into_iter().chain(request.agent.adapter().install.notes.iter().cloned()).collect())
 }
 
 /// Setting that disables all hooks of the agent, if any.
-pub(super) fn switched_off(
-    agent: Agent,
-    folder: &Path,
-    reach: &PathConfinement,
-) -> Result<Option<String>, InstallError> {
-    for Off { file, key, value } in &agent.adapter().install.off {
+pub(super) fn switched_off(request: &InstallRequest) -> Result<Option<String>, InstallError> {
+    let reach = PathConfinement::of(&request.scope)?;
+    let Some((folder, _)) = folders(request.agent, &request.scope, &request.places) else { return Ok(None) };
+    for Off { file, key, value } in &request.agent.adapter().install.off {
         let file = folder.join(file);
         let Some(bytes) = reach.read(&file)? else { continue };
         let text = String::from_utf8_lossy(&bytes);

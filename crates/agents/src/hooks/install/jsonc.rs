@@ -18,9 +18,9 @@ use super::InstallError;
 /// Error in a file and its position: lines and columns from 1, columns in characters.
 #[derive(Debug)]
 pub(super) struct HookFileProblem {
-    line: usize,
-    column: usize,
-    what: String,
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) what: String,
 }
 
 impl HookFileProblem {

@@ -10,7 +10,6 @@ use super::{
     InstallError, InstallRequest, Purpose, Scope, foreign, installed, json_hooks, section, templates, yaml,
 };
 
-/// State of the hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookState {
     NotInstalled,
@@ -44,7 +43,6 @@ impl HookState {
     }
 }
 
-/// Status of one agent.
 #[derive(Clone, Debug)]
 pub struct AgentStatus {
     pub agent: Agent,
@@ -107,7 +105,7 @@ fn examine(request: &InstallRequest, targets: &[HookFile]) -> Result<AgentFindin
         HookState::Broken { why: "the hooks are missing; other parts of the installation remain".to_owned() }
     } else if let Some((path, false)) = &binary {
         HookState::Broken { why: format!("{} cannot be run", path.display()) }
-    } else if let Some(off) = switched_off(request)? {
+    } else if let Some(off) = files::switched_off(request)? {
         HookState::Broken { why: off }
     } else if let Some(why) = stale {
         HookState::Outdated { why }
@@ -115,12 +113,6 @@ fn examine(request: &InstallRequest, targets: &[HookFile]) -> Result<AgentFindin
         HookState::Installed
     };
     Ok((state, binary))
-}
-
-fn switched_off(request: &InstallRequest) -> Result<Option<String>, InstallError> {
-    let folders = files::folders(request.agent, &request.scope, &request.places);
-    let reach = PathConfinement::of(&request.scope)?;
-    folders.map_or(Ok(None), |(folder, _)| files::switched_off(request.agent, &folder, &reach))
 }
 
 /// Commands of nono's in a file that has hooks.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::InstallError;
 use super::json_hooks::{Hook, signature_of};
-use super::yaml_scan::{Block, Malformed, Unsure, YamlEvent, YamlLine, block, check, flattened, lines};
+use super::jsonc::HookFileProblem;
+use super::yaml_scan::{Block, Unsure, YamlEvent, YamlLine, block, check, flattened, lines};
 
 /// Marks a `hooks:` key that was added by nono.
 const MARK: &str = "# nono:begin hermes: the key `hooks` was added by `nono hooks install hermes`";
@@ -13,19 +14,18 @@ const MARK: &str = "# nono:begin hermes: the key `hooks` was added by `nono hook
 #[derive(Debug)]
 pub(super) enum YamlProblem {
     /// Not YAML, or not a mapping.
-    Malformed(Malformed),
+    Malformed(HookFileProblem),
     /// YAML that nono cannot extend.
     Unsure { unsure: Unsure, add: String },
 }
 
 impl YamlProblem {
     pub(super) fn at(self, path: &Path) -> InstallError {
-        let path = path.to_owned();
         match self {
-            YamlProblem::Malformed(Malformed { line, column, what }) => {
-                InstallError::Malformed { path, line, column, what }
+            YamlProblem::Malformed(problem) => problem.at(path),
+            YamlProblem::Unsure { unsure: (line, what), add } => {
+                InstallError::Yaml { path: path.to_owned(), line, what, add }
             }
-            YamlProblem::Unsure { unsure: (line, what), add } => InstallError::Yaml { path, line, what, add },
         }
     }
 }
@@ -33,13 +33,9 @@ impl YamlProblem {
 /// Lines of one hook, below its event.
 fn item(hook: &Hook, indent: usize) -> Vec<String> {
     let blanks = " ".repeat(indent);
-    let mut lines = Vec::new();
     // A JSON string is a valid YAML string.
-    let text = |text: &str| serde_json::Value::from(text).to_string();
-    let command = format!("command: {}", text(&hook.command));
-    lines.push(format!("{blanks}- {command}"));
-    lines.push(format!("{blanks}  timeout: {}", hook.timeout));
-    lines
+    let command = serde_json::Value::from(hook.command.as_str());
+    vec![format!("{blanks}- command: {command}"), format!("{blanks}  timeout: {}", hook.timeout)]
 }
 
 fn event(hook: &Hook, indent: usize) -> Vec<String> {
@@ -95,7 +91,7 @@ fn checked(before: &str, edited: &Edited, hooks: &[Hook]) -> Result<String, Yaml
     let text = edited.text();
     match check(&text) {
         Ok(()) => Ok(text),
-        Err(Malformed { line, .. }) => {
+        Err(HookFileProblem { line, .. }) => {
             // A line of the original file.
             let line = line.min(before.lines().count().max(1));
             let unsure = (line, "nono cannot extend settings in this form");

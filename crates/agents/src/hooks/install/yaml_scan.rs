@@ -6,33 +6,25 @@
 
 use saphyr_parser::{Event as Parsed, Marker, Parser};
 
-/// Error in the file as a whole, with its position: lines and columns from 1.
-#[derive(Debug)]
-pub(super) struct Malformed {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) what: String,
-}
+use super::jsonc::HookFileProblem;
 
-impl Malformed {
-    fn at(place: &Marker, what: String) -> Malformed {
-        Malformed { line: place.line().max(1), column: place.col() + 1, what }
-    }
+fn malformed(place: &Marker, what: String) -> HookFileProblem {
+    HookFileProblem { line: place.line().max(1), column: place.col() + 1, what }
 }
 
 /// Check that the text is YAML, and a mapping or empty.
-pub(super) fn check(text: &str) -> Result<(), Malformed> {
+pub(super) fn check(text: &str) -> Result<(), HookFileProblem> {
     let mut is_top = false;
     for event in Parser::new_from_str(text.trim_start_matches('\u{feff}')) {
         let (event, span) = event
-            .map_err(|error| Malformed::at(error.marker(), format!("this is not YAML: {}", error.info())))?;
+            .map_err(|error| malformed(error.marker(), format!("this is not YAML: {}", error.info())))?;
         let fits = match &event {
             Parsed::SequenceStart(..) | Parsed::Alias(_) => false,
             Parsed::Scalar(text, ..) => text.is_empty() && span.is_empty(),
             _ => true,
         };
         if is_top && !fits {
-            return Err(Malformed::at(&span.start, "settings should be keys and values".to_owned()));
+            return Err(malformed(&span.start, "settings should be keys and values".to_owned()));
         }
         is_top = matches!(event, Parsed::DocumentStart(_));
     }

@@ -31,7 +31,6 @@ const LONGEST: usize = 4096;
 /// Maximum number of commits of one project.
 const COMMITS: usize = 10_000;
 
-/// One commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
     pub(super) id: ObjectId,

@@ -1,79 +1,36 @@
 //! Git settings that run a command.
 
-/// Keys that run a command or include other settings, in lower case. `*` stands for any name between two dots.
-const RUN: &[&str] = &[
-    "core.fsmonitor",
-    "core.hookspath",
-    "core.sshcommand",
-    "core.gitproxy",
-    "core.editor",
-    "core.pager",
-    "core.askpass",
-    "core.alternaterefscommand",
-    "core.attributesfile",
-    "sequence.editor",
-    "pager.*",
-    "gpg.program",
-    "gpg.*.program",
-    "gpg.ssh.defaultkeycommand",
-    "credential.helper",
-    "credential.*.helper",
-    "diff.external",
-    "diff.*.command",
-    "diff.*.textconv",
-    "difftool.*.cmd",
-    "difftool.*.path",
-    "filter.*.clean",
-    "filter.*.smudge",
-    "filter.*.process",
-    "merge.*.driver",
-    "mergetool.*.cmd",
-    "mergetool.*.path",
-    "include.path",
-    "includeif.*.path",
-    "interactive.difffilter",
-    "uploadpack.packobjectshook",
-    "remote.*.uploadpack",
-    "remote.*.receivepack",
-    "remote.*.vcs",
-    "receive.procreceiverefs",
-    "protocol.ext.allow",
-    "url.*.insteadof",
-    "url.*.pushinsteadof",
-    "sendemail.smtpserver",
-    "sendemail.tocmd",
-    "sendemail.cccmd",
-    "web.browser",
-    "browser.*.cmd",
-    "man.*.cmd",
-    "help.browser",
-    "hook.*.command",
-    "trailer.*.command",
-    "trailer.*.cmd",
-    "tar.*.command",
-    "init.templatedir",
-];
-/// Keys whose value runs as a command when it begins with `!`.
-const RUN_WITH_BANG: &[&str] = &["alias.*", "submodule.*.update"];
+use serde::Deserialize;
 
-/// Whether a config file has a key that runs a command.
-pub(super) fn runs_commands(config: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(config);
-    let mut section = String::new();
-    logical_lines(&text).any(|line| {
-        let mut line = line.trim_start();
-        // A section header, possibly with a key after it.
-        if let Some(rest) = line.strip_prefix('[') {
-            let Some(end) = end_of_section(rest) else { return false };
-            section = section_name(&rest[..end]);
-            line = rest[end + 1..].trim_start();
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let key = format!("{section}.{}", key.trim().to_lowercase());
-        let value = value.trim().trim_start_matches('"');
-        RUN.iter().any(|pattern| key_matches(pattern, &key))
-            || (value.starts_with('!') && RUN_WITH_BANG.iter().any(|pattern| key_matches(pattern, &key)))
-    })
+/// Keys that run a command or include other settings, in lower case. `*` stands for any name between two dots.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunningKeys {
+    run: Vec<String>,
+    /// Keys whose value runs as a command when it begins with `!`.
+    run_with_bang: Vec<String>,
+}
+
+impl RunningKeys {
+    /// Whether a config file has one of these keys.
+    pub(super) fn are_in(&self, config: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(config);
+        let mut section = String::new();
+        logical_lines(&text).any(|line| {
+            let mut line = line.trim_start();
+            // A section header, possibly with a key after it.
+            if let Some(rest) = line.strip_prefix('[') {
+                let Some(end) = end_of_section(rest) else { return false };
+                section = section_name(&rest[..end]);
+                line = rest[end + 1..].trim_start();
+            }
+            let (key, value) = line.split_once('=').unwrap_or((line, ""));
+            let key = format!("{section}.{}", key.trim().to_lowercase());
+            let value = value.trim().trim_start_matches('"');
+            let is_one_of = |keys: &[String]| keys.iter().any(|pattern| key_matches(pattern, &key));
+            is_one_of(&self.run) || (value.starts_with('!') && is_one_of(&self.run_with_bang))
+        })
+    }
 }
 
 /// Whether an attributes file sends contents through a filter, a merge driver or a converter.

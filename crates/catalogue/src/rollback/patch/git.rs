@@ -10,7 +10,7 @@ use std::path::Path;
 use nono_snapshot::SnapshotManager;
 use nono_snapshot::diff::{FileKind, Version};
 
-use super::{Hunk, LineKind, binary, hunks, looks_binary, names, target, what};
+use super::{Hunk, binary, hunks, looks_binary, names, target, what};
 use crate::rollback::changes::{ChangeSet, Item, ItemKind, similarity};
 use crate::rollback::error::RollbackError;
 
@@ -20,8 +20,8 @@ const TEXT: usize = 16 << 20;
 const LITERAL: u64 = 64 << 20;
 const CONTEXT: usize = 3;
 
-/// Write the changes of `items` as a patch.
-pub(super) fn write(
+/// [`RollbackSession::write_patch`](crate::rollback::RollbackSession::write_patch) for any snapshots of the engine.
+pub fn write_patch(
     manager: &SnapshotManager,
     set: &ChangeSet,
     items: &[&Item],
@@ -287,11 +287,7 @@ pub(super) fn write_hunk(hunk: &Hunk, out: &mut Vec<u8>) -> io::Result<()> {
     let (old, new) = (range(hunk.old_start, hunk.old_count), range(hunk.new_start, hunk.new_count));
     writeln!(out, "@@ -{old} +{new} @@")?;
     for line in &hunk.lines {
-        out.push(match line.kind {
-            LineKind::Context => b' ',
-            LineKind::Removed => b'-',
-            LineKind::Added => b'+',
-        });
+        out.push(line.kind.sign() as u8);
         line.segments.iter().for_each(|segment| out.extend(&segment.text));
         out.push(b'\n');
         if line.unterminated {

@@ -6,12 +6,12 @@ use nono::audit::{Catalogue, Cleaned, Retention};
 use nono::diagnostic::{escape, quote_all};
 use serde_json::{Value, json};
 
-use super::list::{many, value};
+use super::list::value;
 use crate::age::ago;
 use crate::args::{ForgetArgs, now_ms};
 use crate::commands::removal::{self, Removal};
 use crate::failure::Failure;
-use crate::units::bytes;
+use crate::units::{bytes, some};
 
 pub(super) fn cleanup(args: &ForgetArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
     let retention = Retention {
@@ -34,7 +34,7 @@ impl Removal for Cleaned {
             return Vec::new();
         }
         let (would, freed) = (if before { "would be removed" } else { "removed" }, bytes(self.bytes));
-        let mut lines = vec![format!("{} {would}, {freed}", many(self.removed.len() as u64, "session"))];
+        let mut lines = vec![format!("{} {would}, {freed}", some(self.removed.len(), "session"))];
         lines.extend(self.removed.iter().map(|entry| {
             let (age, command) = (ago(&entry.record.started), quote_all(&entry.record.command));
             format!("  {}  {age}  {command}", escape(&entry.id))

@@ -3,7 +3,6 @@
 use std::io;
 
 use nono::audit::{AuditEntry, AuditError, Catalogue, Exporter, Reader, RecordFormat};
-use nono::diagnostic::escape;
 
 use super::{output, until_closed};
 use crate::args::{ExportArgs, ExportFormat};
@@ -27,9 +26,7 @@ pub(super) fn export(args: &ExportArgs, catalogue: &Catalogue) -> Result<u8, Fai
     };
     let out = output(args.output.as_deref())?;
     until_closed(write(&entries, out, format, &mut problems), args.output.as_deref())?;
-    for problem in &problems {
-        message::line(&format!("error: {}", escape(&problem.to_string())));
-    }
+    message::problems("error", &problems);
     Ok(if problems.is_empty() { 0 } else { NOT_DONE })
 }
 

@@ -1,11 +1,11 @@
 //! `nono audit keygen`: makes a key to sign seals with.
 
+use std::path::Path;
+
 use nono::audit::{AuditError, SigningKey};
 use nono::diagnostic::shown;
-use nono::session::SessionError;
 
 use super::super::links;
-use super::LogLocation;
 use crate::args::KeygenArgs;
 use crate::failure::Failure;
 use crate::host::host;
@@ -13,13 +13,13 @@ use crate::message;
 
 const FILE: &str = "signing.key";
 
-pub(super) fn keygen(args: &KeygenArgs, place: &LogLocation) -> Result<u8, Failure> {
+pub(super) fn keygen(args: &KeygenArgs, state_dir: &Path, cwd: &Path) -> Result<u8, Failure> {
     let file = if let Some(file) = &args.output {
-        links::place(&place.cwd.join(file), host(None).ok().as_ref())?
+        links::place(&cwd.join(file), host(None).ok().as_ref())?
     } else {
-        let dir = place.catalogue.dir();
-        nono::state_dir::ensure(&place.state_dir).map_err(SessionError::from)?;
-        nono::state_dir::ensure(&dir).map_err(SessionError::from)?;
+        let dir = nono::audit::dir(state_dir);
+        nono::state_dir::ensure(state_dir)?;
+        nono::state_dir::ensure(&dir)?;
         dir.join(FILE)
     };
     if file.symlink_metadata().is_ok() {

@@ -1,21 +1,24 @@
 //! `nono audit list`: lists recorded sessions, newest first.
 
-use nono::audit::{Answers, AuditEntry, AuditError, EventCounts};
+use std::path::Path;
+
+use nono::audit::{Answers, AuditEntry, Catalogue, EventCounts};
 use nono::diagnostic::{escape, quote_all};
 use serde_json::{Value, json};
 
-use super::{LogLocation, some};
+use super::filter;
 use crate::age::ago;
 use crate::args::AuditListArgs;
 use crate::failure::Failure;
 use crate::message;
+use crate::units::{shortened, some, table};
 
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
 
-pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Failure> {
-    let filter = place.filter(&args.filter, args.command.clone());
-    let (entries, mut problems) = place.catalogue.list()?;
+pub(super) fn list(args: &AuditListArgs, catalogue: &Catalogue, cwd: &Path) -> Result<u8, Failure> {
+    let filter = filter(&args.filter, cwd, args.command.clone());
+    let (entries, mut problems) = catalogue.list()?;
     let mut wanted = Vec::new();
     let is_any = !entries.is_empty();
     for entry in entries {
@@ -35,34 +38,15 @@ pub(super) fn list(args: &AuditListArgs, place: &LogLocation) -> Result<u8, Fail
     } else if wanted.is_empty() {
         message::answer(if is_any { "no recorded session matches" } else { "no recorded sessions" })?;
     } else {
-        message::answer(&table(&wanted).join("\n"))?;
+        let rows: Vec<_> = wanted.iter().map(|(entry, counts)| row(entry, counts)).collect();
+        message::answer(&table(&rows).join("\n"))?;
     }
-    say(&problems);
+    message::problems("warning", &problems);
     Ok(0)
 }
 
-/// Warns about logs that cannot be read.
-fn say(problems: &[AuditError]) {
-    for problem in problems {
-        message::line(&format!("warning: {}", escape(&problem.to_string())));
-    }
-}
-
-/// One line per session, in aligned columns.
-fn table(wanted: &[(AuditEntry, EventCounts)]) -> Vec<String> {
-    let rows: Vec<[String; 4]> = wanted.iter().map(|(entry, counts)| row(entry, counts)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (id, age, command) = (width(0), width(1), width(2));
-    rows.iter()
-        .map(|row| format!("{:<id$}  {:<age$}  {:<command$}  {}", row[0], row[1], row[2], row[3]))
-        .collect()
-}
-
 fn row(entry: &AuditEntry, counts: &EventCounts) -> [String; 4] {
-    let mut command: String = quote_all(&entry.record.command);
-    if command.chars().count() > COMMAND {
-        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
-    }
+    let command = shortened(quote_all(&entry.record.command), COMMAND);
     let mut end: Vec<String> = ending(entry).into_iter().chain(numbers(counts)).collect();
     end.push(format!("[{}]", entry.state.word()));
     end.extend(entry.record.name.iter().map(|name| format!("[name: {}]", escape(name))));
@@ -91,9 +75,9 @@ pub(super) fn numbers(counts: &EventCounts) -> Vec<String> {
         } else {
             String::new()
         };
-        (all > 0).then(|| format!("{}{denied}", many(all, what)))
+        (all > 0).then(|| format!("{}{denied}", some(all, what)))
     };
-    let denials = (counts.denials > 0).then(|| many(counts.denials, "denial"));
+    let denials = (counts.denials > 0).then(|| some(counts.denials, "denial"));
     let parts = [
         answers(counts.decisions, "decision"),
         denials,
@@ -101,10 +85,6 @@ pub(super) fn numbers(counts: &EventCounts) -> Vec<String> {
         answers(counts.urls, "link"),
     ];
     parts.into_iter().flatten().collect()
-}
-
-pub(super) fn many(number: u64, what: &str) -> String {
-    some(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
 
 pub(super) fn value(entry: &AuditEntry, counts: &EventCounts) -> Value {

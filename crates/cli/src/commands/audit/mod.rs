@@ -10,62 +10,43 @@ mod timeline;
 mod verify;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nono::audit::event::Decision;
 use nono::audit::{Catalogue, Filter, PublicKey};
 
 use super::links;
-use super::rollback::{resolved, some};
+use super::rollback::{SessionContext, resolved};
 use crate::args::{AuditAnswer, AuditCommand, FilterArgs};
 use crate::failure::Failure;
 use crate::host::host;
-use crate::message::StdoutError;
 
 pub(crate) fn audit(command: &AuditCommand) -> Result<u8, Failure> {
-    let place = place()?;
+    let SessionContext { state_dir, cwd, .. } = super::rollback::place()?;
+    let catalogue = Catalogue::new(&state_dir);
     match command {
-        AuditCommand::List(args) => list::list(args, &place),
-        AuditCommand::Show(args) => show::show(args, &place),
-        AuditCommand::Verify(args) => verify::verify(args, &place.catalogue),
-        AuditCommand::Export(args) => export::export(args, &place.catalogue),
-        AuditCommand::Cleanup(args) => cleanup::cleanup(args, &place.catalogue),
-        AuditCommand::Keygen(args) => keygen::keygen(args, &place),
-        AuditCommand::Prove(args) => proof::prove(args, &place.catalogue),
-        AuditCommand::CheckProof(args) => proof::check(args, &place.catalogue),
+        AuditCommand::List(args) => list::list(args, &catalogue, &cwd),
+        AuditCommand::Show(args) => show::show(args, &catalogue, &cwd),
+        AuditCommand::Verify(args) => verify::verify(args, &catalogue),
+        AuditCommand::Export(args) => export::export(args, &catalogue),
+        AuditCommand::Cleanup(args) => cleanup::cleanup(args, &catalogue),
+        AuditCommand::Keygen(args) => keygen::keygen(args, &state_dir, &cwd),
+        AuditCommand::Prove(args) => proof::prove(args, &catalogue),
+        AuditCommand::CheckProof(args) => proof::check(args, &catalogue),
     }
 }
 
-/// Catalogue of logs and the directories that paths refer to.
-struct LogLocation {
-    catalogue: Catalogue,
-    state_dir: PathBuf,
-    cwd: PathBuf,
-}
-
-/// Creates nothing: without a state folder there are no logs.
-fn place() -> Result<LogLocation, Failure> {
-    let place = super::rollback::place()?;
-    Ok(LogLocation {
-        catalogue: Catalogue::new(&place.state_dir),
-        state_dir: place.state_dir,
-        cwd: place.cwd,
-    })
-}
-
-impl LogLocation {
-    fn filter(&self, args: &FilterArgs, command: Option<String>) -> Filter {
-        Filter {
-            since: args.since,
-            until: args.until,
-            command,
-            path: args.path.as_ref().map(|path| resolved(&self.cwd.join(path))),
-            decision: args.decision.map(|answer| match answer {
-                AuditAnswer::Allowed => Decision::Allowed,
-                AuditAnswer::Denied => Decision::Denied,
-            }),
-            host: args.host.clone(),
-        }
+fn filter(args: &FilterArgs, cwd: &Path, command: Option<String>) -> Filter {
+    Filter {
+        since: args.since,
+        until: args.until,
+        command,
+        path: args.path.as_ref().map(|path| resolved(&cwd.join(path))),
+        decision: args.decision.map(|answer| match answer {
+            AuditAnswer::Allowed => Decision::Allowed,
+            AuditAnswer::Denied => Decision::Denied,
+        }),
+        host: args.host.clone(),
     }
 }
 
@@ -86,7 +67,7 @@ fn until_closed(written: io::Result<()>, file: Option<&Path>) -> Result<(), Fail
     match (written, file) {
         (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         (Err(error), Some(file)) => Err(Failure::cannot("write", file, &error)),
-        (Err(error), None) => Err(StdoutError(error).into()),
+        (Err(error), None) => Err(Failure::stdout(&error)),
         (Ok(()), _) => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use nono::diagnostic::{escape, shown};
 use super::{output, public_key, until_closed};
 use crate::args::{CheckProofArgs, ProveArgs};
 use crate::failure::{Failure, NOT_DONE};
-use crate::message::{self, StdoutError};
+use crate::message;
 
 /// Maximum size of a proof file: events and Merkle paths are short.
 const LARGEST: u64 = 8 << 20;
@@ -28,19 +28,19 @@ pub(super) fn check(args: &CheckProofArgs, catalogue: &Catalogue) -> Result<u8, 
     let key = public_key(args.public_key.as_deref())?;
     let proof = match read(&args.file)? {
         Ok(proof) => proof,
-        Err(why) => return Ok(fails(&format!("it is not a proof: {why}"))?),
+        Err(why) => return fails(&format!("it is not a proof: {why}")),
     };
     let held = proof.check(key.as_ref()).and_then(|()| match &args.root {
         Some(root) => proof.proof.check_against(root, proof.proof.leaf_count),
         None => Ok(()),
     });
     if let Err(why) = held {
-        return Ok(fails(&why.to_string())?);
+        return fails(&why.to_string());
     }
     if let Some(why) =
         args.session.as_ref().map(|text| of_session(&proof, text, catalogue)).transpose()?.flatten()
     {
-        return Ok(fails(&why)?);
+        return fails(&why);
     }
     let (at, count) = (proof.proof.leaf_index, proof.proof.leaf_count);
     message::answer(&format!(
@@ -63,7 +63,7 @@ elsewhere with --root, --session or --public-key",
     Ok(0)
 }
 
-fn fails(why: &str) -> Result<u8, StdoutError> {
+fn fails(why: &str) -> Result<u8, Failure> {
     message::answer(&format!("does not hold: {}", escape(why))).map(|()| NOT_DONE)
 }
 

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
+use std::path::Path;
 
 use nono::audit::event::DenialKey;
 use nono::audit::{
-    AuditEntry, AuditError, AuditEvent, AuditState, Digest, Filter, ReadError, Reader, VerifiedRecord,
+    AuditEntry, AuditError, AuditEvent, AuditState, Catalogue, Digest, Filter, ReadError, Reader,
+    VerifiedRecord,
 };
 use nono::diagnostic::{escape, quote_all, shown};
 use serde::Serialize;
@@ -15,17 +17,17 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::list::{ending, numbers, value};
-use super::{LogLocation, timeline};
+use super::timeline;
 use crate::age::{Local, ZONE, ago, local};
 use crate::args::AuditShowArgs;
 use crate::failure::Failure;
-use crate::message::{self, StdoutError};
+use crate::message;
 use crate::pager::{Pager, canvas};
 use crate::paint::{Canvas, Span, Style};
 
-pub(super) fn show(args: &AuditShowArgs, place: &LogLocation) -> Result<u8, Failure> {
-    let entry = place.catalogue.find(&args.session)?;
-    let filter = place.filter(&args.filter, None);
+pub(super) fn show(args: &AuditShowArgs, catalogue: &Catalogue, cwd: &Path) -> Result<u8, Failure> {
+    let entry = catalogue.find(&args.session)?;
+    let filter = super::filter(&args.filter, cwd, None);
     let bad = if args.json { as_json(&entry, &filter)? } else { as_text(&entry, &filter)? };
     let Some(bad) = bad else { return Ok(0) };
     Err(Failure::from(AuditError::from(bad)))
@@ -67,7 +69,7 @@ fn as_text(entry: &AuditEntry, filter: &Filter) -> Result<Option<ReadError>, Fai
     match written {
         // The reader has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other.map_err(StdoutError).and(finished)?,
+        other => other.map_err(|error| Failure::stdout(&error)).and(finished)?,
     }
     Ok(log.bad.into_inner())
 }

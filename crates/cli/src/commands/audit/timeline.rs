@@ -5,9 +5,8 @@ use nono::audit::export::facts;
 use nono::audit::{AuditEvent, Facts, VerifiedRecord};
 use nono::diagnostic::{escape, quote_all, shown};
 
-use super::list::many;
 use crate::paint::{Span, Style};
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, some};
 
 /// Number of digits shown of a digest.
 const DIGITS: usize = 16;
@@ -115,7 +114,7 @@ fn restore(it: &Restore) -> String {
     let paths = match it.paths.as_slice() {
         [] => "everything".to_owned(),
         [one] => shown(one),
-        several => many(several.len() as u64, "path"),
+        several => some(several.len(), "path"),
     };
     let (snapshot, outcome) = (escape(&it.snapshot), escape(&it.outcome));
     if it.session_id == nono::audit::RECORDED_AS {
@@ -134,7 +133,7 @@ fn checkpoint(it: &CheckpointEvent) -> String {
 
 fn seal(it: &Seal) -> String {
     let signed = if it.signature.is_some() { ", signed" } else { "" };
-    format!("{}, root {}{signed}", many(it.event_count, "record"), short(&it.merkle_root.hex()))
+    format!("{}, root {}{signed}", some(it.event_count, "record"), short(&it.merkle_root.hex()))
 }
 
 /// Program, approver and reason.

@@ -6,11 +6,11 @@ use nono::audit::{
 use nono::diagnostic::escape;
 use serde_json::{Value, json};
 
-use super::list::many;
 use super::public_key;
 use crate::args::AuditVerifyArgs;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
+use crate::units::some;
 
 /// Results of all checks.
 struct Checked {
@@ -112,7 +112,7 @@ fn session(log: &Located, found: &Verification) -> Vec<String> {
     let mut lines = vec![format!(
         "{word}  {}: {}, {state}{signed}",
         escape(&log.id),
-        many(found.event_count, if found.first_bad.is_some() { "good record" } else { "record" })
+        some(found.event_count, if found.first_bad.is_some() { "good record" } else { "record" })
     )];
     lines.extend(found.problems.iter().map(|problem| format!("        {}", escape(&problem.message))));
     lines

@@ -2,7 +2,6 @@
 
 use nono::checkpoints::{Ensured, Origin, Skip, json as shapes};
 use nono::diagnostic::shown;
-use nono::session::SessionError;
 
 use super::{CheckpointContext, text};
 use crate::args::CreateArgs;
@@ -15,7 +14,7 @@ use crate::units::count;
 
 pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.at(args.path.as_deref());
-    nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+    nono::state_dir::ensure(&place.manager.host().state_dir)?;
     let worked = attempt(&mut place.manager, "taking a checkpoint", |manager| {
         manager.create(&dir, &args.message, &Origin::default())
     })?;
@@ -48,7 +47,7 @@ pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result
     Ok(0)
 }
 
-pub(in crate::commands) fn skipped(project: &str, why: &Skip) -> String {
+pub(crate) fn skipped(project: &str, why: &Skip) -> String {
     match why {
         Skip::Disabled => format!("checkpoints are off; none was taken of {project}"),
         Skip::ThisTurn(id) => format!("there is a checkpoint of this turn already: {}", id.short()),

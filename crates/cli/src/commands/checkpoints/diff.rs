@@ -24,11 +24,8 @@ pub(super) fn diff(args: &DiffArgs, place: &mut CheckpointContext) -> Result<u8,
         return Err(Failure::interrupted(signal));
     }
     let mut compared = compared.value;
-    let chosen = match args.paths.as_slice() {
-        [] => Vec::new(),
-        paths => checkpoints::chosen(&compared, paths, &place.cwd, args.glob)?,
-    };
-    let differs = if args.json {
+    let chosen = checkpoints::chosen(&compared, &args.paths, &place.cwd, args.glob)?;
+    let differs = if args.look.json {
         let checkpoint = place.manager.find(&dir, &target)?;
         let differences = checkpoints::differences(&mut compared, &chosen)?;
         message::answer_json(&shapes::diff(&checkpoint, &differences))?;
@@ -39,12 +36,12 @@ pub(super) fn diff(args: &DiffArgs, place: &mut CheckpointContext) -> Result<u8,
         !set.items.is_empty()
     };
     compared.close()?;
-    Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
+    Ok(if args.look.exit_code && differs { NOT_DONE } else { 0 })
 }
 
 fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Failure> {
-    let page = Page { manager: &compared.manager, set, canvas: canvas(), full: args.full };
-    let painted = args.stat || args.side_by_side || args.for_reading || io::stdout().is_terminal();
+    let page = Page { manager: &compared.manager, set, canvas: canvas(), full: args.look.full };
+    let painted = args.look.stat || args.look.side_by_side || args.for_reading || io::stdout().is_terminal();
     if set.items.is_empty() {
         message::line("nothing changed since this checkpoint");
         return Ok(());
@@ -59,9 +56,9 @@ fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Fai
 
 fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
     page.stat(out)?;
-    if args.stat {
+    if args.look.stat {
         return Ok(());
     }
     page.line(&[], out)?;
-    page.differences(args.side_by_side, out)
+    page.differences(args.look.side_by_side, out)
 }

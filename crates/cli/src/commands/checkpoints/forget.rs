@@ -10,9 +10,10 @@ use nono::rollback::{Catalogue, Status};
 use super::{CheckpointContext, text};
 use crate::args::ForgetPathArgs;
 use crate::commands::confirm;
-use crate::commands::rollback::{brief, some};
+use crate::commands::rollback::brief;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
+use crate::units::some;
 
 pub(super) fn forget(args: &ForgetPathArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let consent = args.consent;
@@ -64,7 +65,7 @@ fn report_not_held(path: &Path, project: &Path) -> u8 {
 
 fn plan(path: &Path, holding: &HoldingEverywhere) -> Vec<String> {
     let here = &holding.checkpoints;
-    let from = owners(here.checkpoints.len(), count(here.others), holding.sessions.len());
+    let from = owners(here.checkpoints.len() as u64, here.others, holding.sessions.len());
     let mut lines = vec![format!("{} of {} would be removed from {from}", shown(path), shown(&here.project))];
     lines.extend(here.checkpoints.iter().map(|one| format!("  {}", text::summary(one))));
     lines.extend(holding.sessions.iter().map(|(entry, _)| {
@@ -78,10 +79,10 @@ fn plan(path: &Path, holding: &HoldingEverywhere) -> Vec<String> {
 fn report(purged: &PurgedEverywhere, state_dir: &Path) {
     let here = &purged.checkpoints;
     let (path, project) = (shown(&here.path), shown(&here.project));
-    let others = count(here.snapshots.saturating_sub(here.checkpoints));
-    let from = owners(count(here.checkpoints), others, purged.sessions.len());
+    let others = here.snapshots.saturating_sub(here.checkpoints);
+    let from = owners(here.checkpoints, others, purged.sessions.len());
     if !from.is_empty() {
-        let left = match count(here.contents) {
+        let left = match here.contents {
             0 => String::new(),
             contents => format!("; {} deleted from the store", some(contents, "object")),
         };
@@ -100,13 +101,9 @@ fn report(purged: &PurgedEverywhere, state_dir: &Path) {
     }
 }
 
-fn count(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
 /// Owners of snapshots: `1 checkpoint and 2 sessions`; empty if there are none.
-fn owners(checkpoints: usize, others: usize, sessions: usize) -> String {
-    let counts = [(checkpoints, "checkpoint"), (others, "other snapshot"), (sessions, "session")];
+fn owners(checkpoints: u64, others: u64, sessions: usize) -> String {
+    let counts = [(checkpoints, "checkpoint"), (others, "other snapshot"), (sessions as u64, "session")];
     let some = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| some(count, what));
     some.collect::<Vec<_>>().join(" and ")
 }

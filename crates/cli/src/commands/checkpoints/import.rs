@@ -3,20 +3,19 @@
 use nono::checkpoints::import::{self, Imported};
 use nono::checkpoints::json;
 use nono::diagnostic::shown;
-use nono::session::SessionError;
 
 use super::CheckpointContext;
 use super::text::cut;
 use crate::args::ImportArgs;
-use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
+use crate::units::some;
 
 /// Maximum number of characters shown of what was not imported, and of the reason.
 const WORDS: usize = 200;
 
 pub(super) fn import(args: &ImportArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
-    nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+    nono::state_dir::ensure(&place.manager.host().state_dir)?;
     let imported = import::import(&place.cwd.join(&args.dir), &mut place.manager)?;
     if args.json {
         message::answer_json(&json::imported(&imported))?;
@@ -32,9 +31,12 @@ fn lines(imported: &Imported) -> Vec<String> {
         known => format!(", {known} known already"),
     };
     let mut lines = vec![format!("imported {}{known}", some(imported.checkpoints.len(), "checkpoint"))];
-    lines.extend(imported.projects.iter().map(|(project, new)| {
-        format!("  {}: {}", shown(project), some(usize::try_from(*new).unwrap_or(usize::MAX), "checkpoint"))
-    }));
+    lines.extend(
+        imported
+            .projects
+            .iter()
+            .map(|(project, new)| format!("  {}: {}", shown(project), some(*new, "checkpoint"))),
+    );
     lines.extend(
         imported
             .skipped

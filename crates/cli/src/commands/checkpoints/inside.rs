@@ -1,7 +1,6 @@
 //! `nono checkpoints` inside a sandbox: requests to the supervisor, which has the checkpoints and asks the user before
 //! it restores anything. This process changes no file.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -13,12 +12,15 @@ use nono::request::{self, RequestError, Wait};
 use serde_json::Value;
 
 use super::text;
-use crate::args::{CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs};
+use crate::args::{
+    CheckpointListArgs, CheckpointRestoreArgs, CheckpointsCommand, CreateArgs, DiffArgs, DiffLookArgs,
+    first_given,
+};
 use crate::commands::rollback::conflicts;
-use crate::commands::rollback::some;
 use crate::failure::{Failure, NOT_DONE};
 use crate::host::request_socket;
 use crate::message;
+use crate::units::some;
 
 pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8, Failure> {
     let Some(socket) = request_socket() else {
@@ -36,41 +38,41 @@ pub(super) fn checkpoints(command: CheckpointsCommand, cwd: &Path) -> Result<u8,
 }
 
 /// Connection to the supervisor, for requests from a directory.
-pub(in crate::commands) struct Outside<'a> {
-    pub(in crate::commands) socket: &'a Path,
-    pub(in crate::commands) cwd: &'a Path,
+pub(crate) struct Outside<'a> {
+    pub(crate) socket: &'a Path,
+    pub(crate) cwd: &'a Path,
     /// Time to wait for an answer; by default as long as the user takes.
-    pub(in crate::commands) wait: Wait<'a>,
+    pub(crate) wait: Wait<'a>,
 }
 
 impl Outside<'_> {
-    pub(in crate::commands) fn ask(&self, action: RemoteAction) -> Result<Value, Failure> {
+    pub(crate) fn ask(&self, action: RemoteAction) -> Result<Value, Failure> {
         request::history(self.socket, action, self.wait).map_err(|error| match error {
             RequestError::Refused(why) => Failure::refused(escape(&why)),
             error => error.into(),
         })
     }
 
-    pub(in crate::commands) fn at(&self, path: Option<&Path>) -> supervisor_request::Path {
+    pub(crate) fn at(&self, path: Option<&Path>) -> supervisor_request::Path {
         supervisor_request::Path(path.map_or_else(|| self.cwd.to_owned(), |path| self.cwd.join(path)))
     }
 
-    pub(in crate::commands) fn paths(&self, typed: Vec<OsString>) -> Vec<supervisor_request::Path> {
-        typed.into_iter().map(|path| supervisor_request::Path(self.cwd.join(path))).collect()
+    pub(crate) fn paths(
+        &self,
+        typed: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Vec<supervisor_request::Path> {
+        typed.into_iter().map(|path| self.at(Some(path.as_ref()))).collect()
     }
 
     fn list(&self, args: &CheckpointListArgs) -> Result<u8, Failure> {
-        if args.all {
-            return Err(only_outside("--all"));
-        }
+        refuse([("--all", args.all)])?;
         let answer = self.ask(RemoteAction::List { dir: self.at(args.project.path.as_deref()) })?;
         if args.json {
             message::answer_json(&answer)?;
             return Ok(0);
         }
         let json::Listed { project, checkpoints, here } = json::listed(&answer).ok_or_else(strange)?;
-        let list = text::list(&project, &checkpoints, here.as_ref());
-        message::answer(&format!("{list}\n\n{}", text::HINTS))?;
+        message::answer(&text::list_and_hints(&project, &checkpoints, here.as_ref()))?;
         Ok(0)
     }
 
@@ -90,21 +92,16 @@ impl Outside<'_> {
     }
 
     fn diff(&self, args: &DiffArgs) -> Result<u8, Failure> {
-        for (given, flag) in
-            [(args.glob, "--glob"), (args.stat, "--stat"), (args.side_by_side, "--side-by-side")]
-        {
-            if given {
-                return Err(only_outside(flag));
-            }
-        }
+        let DiffLookArgs { stat, side_by_side, .. } = args.look;
+        refuse([("--glob", args.glob), ("--stat", stat), ("--side-by-side", side_by_side)])?;
         let answer = self.ask(RemoteAction::Diff {
             dir: self.at(args.checkpoint.project.path.as_deref()),
             target: args.checkpoint.checkpoint.clone(),
-            paths: self.paths(args.paths.clone()),
+            paths: self.paths(&args.paths),
             brief: false,
         })?;
         let patch = answer["patch"].as_str().ok_or_else(strange)?;
-        if args.json {
+        if args.look.json {
             message::answer_json(&answer)?;
         } else if patch.is_empty() {
             message::line("nothing changed since this checkpoint");
@@ -117,26 +114,22 @@ impl Outside<'_> {
         }
         let left_out = answer["left_out"].as_u64().unwrap_or(0);
         if left_out > 0 {
-            let paths = some(usize::try_from(left_out).unwrap_or(usize::MAX), "path");
+            let paths = some(left_out, "path");
             message::line(&format!("{paths} not shown: too long, or not open to this sandbox"));
         }
         let differs = !patch.is_empty() || left_out > 0;
-        Ok(if args.exit_code && differs { NOT_DONE } else { 0 })
+        Ok(if args.look.exit_code && differs { NOT_DONE } else { 0 })
     }
 
     fn restore(&self, args: CheckpointRestoreArgs) -> Result<u8, Failure> {
-        for (given, flag) in [
-            (args.turn.is_some(), "--turn"),
-            (args.glob, "--glob"),
-            (args.with_git, "--with-git"),
-            (args.conflicts.force, "--force"),
-            (args.conflicts.merge, "--merge"),
-            (args.consent.dry_run, "--dry-run"),
-        ] {
-            if given {
-                return Err(only_outside(flag));
-            }
-        }
+        refuse([
+            ("--turn", args.turn.is_some()),
+            ("--glob", args.glob),
+            ("--with-git", args.with_git),
+            ("--force", args.conflicts.force),
+            ("--merge", args.conflicts.merge),
+            ("--dry-run", args.consent.dry_run),
+        ])?;
         let target = args.checkpoint.unwrap_or_default().to_string_lossy().into_owned();
         let answer = self.ask(RemoteAction::Restore {
             dir: self.at(args.project.path.as_deref()),
@@ -158,7 +151,7 @@ impl Outside<'_> {
 }
 
 /// Result of a request for a checkpoint, in a sentence.
-pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
+pub(crate) fn created(result: &Value) -> Result<String, Failure> {
     let id = |key: &str| result[key].as_str().unwrap_or_default().chars().take(8).collect::<String>();
     let word = |key: &str| result[key].as_str().map(escape);
     if result["taken"].is_string() {
@@ -176,13 +169,12 @@ pub(in crate::commands) fn created(result: &Value) -> Result<String, Failure> {
 }
 
 /// Result of a restore in a sentence, and whether it was done completely.
-pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
+pub(crate) fn restored(answer: &Value) -> Result<(String, bool), Failure> {
     let more = |key: &str| usize::try_from(answer[format!("more_{key}")].as_u64().unwrap_or(0)).unwrap_or(0);
     let count =
         |key: &str| answer[key].as_array().map(|all| all.len().saturating_add(more(key))).ok_or_else(strange);
     let counts = answer["counts"].as_object().ok_or_else(strange)?;
     let changed = counts.values().filter_map(Value::as_u64).sum::<u64>();
-    let changed = usize::try_from(changed).unwrap_or(usize::MAX);
     let (kept, failed, turns) = (count("kept")?, count("failed")?, count("turns_undone")?);
     let counts = [(kept, "kept"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{what} {count}"));
@@ -192,10 +184,14 @@ pub(in crate::commands) fn restored(answer: &Value) -> Result<(String, bool), Fa
     Ok((line, kept == 0 && failed == 0 && answer["interrupted"] != true))
 }
 
-fn only_outside(flag: &str) -> Failure {
-    Failure::usage(format!("{flag} works only outside a sandbox"))
+/// Refuses flags that work only outside a sandbox.
+fn refuse<const N: usize>(flags: [(&'static str, bool); N]) -> Result<(), Failure> {
+    match first_given(flags) {
+        Some(flag) => Err(Failure::usage(format!("{flag} works only outside a sandbox"))),
+        None => Ok(()),
+    }
 }
 
-pub(in crate::commands) fn strange() -> Failure {
+pub(crate) fn strange() -> Failure {
     Failure::new("cannot parse the supervisor's answer")
 }

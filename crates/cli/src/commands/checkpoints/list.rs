@@ -4,12 +4,12 @@ use nono::checkpoints::{CheckpointError, json};
 use nono::diagnostic::shown;
 use serde_json::Value;
 
-use super::{CheckpointContext, say_problems, text};
-use crate::args::{CheckpointListArgs, StatusArgs};
+use super::{CheckpointContext, text};
+use crate::args::{CheckpointListArgs, JsonArg};
 use crate::failure::Failure;
 use crate::message;
 
-pub(super) fn status(args: &StatusArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
+pub(super) fn status(args: &JsonArg, place: &mut CheckpointContext) -> Result<u8, Failure> {
     // Before the list, which then lacks what was pruned.
     place.upkeep();
     let status = place.manager.status()?;
@@ -17,7 +17,7 @@ pub(super) fn status(args: &StatusArgs, place: &mut CheckpointContext) -> Result
         message::answer_json(&json::status(&status))?;
     } else {
         message::answer(&text::status(&status))?;
-        say_problems(status.problems.into_iter());
+        message::problems("warning", &status.problems);
     }
     Ok(0)
 }
@@ -35,18 +35,14 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut CheckpointContext) -> 
         Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. })
             if args.project.path.is_none() =>
         {
-            return status(&StatusArgs { json: args.json }, place);
+            return status(&JsonArg { json: args.json }, place);
         }
         other => other?,
     };
     // Damage there must not prevent the list.
     let here = place.manager.here(&project).unwrap_or_default();
-    if args.json {
-        message::answer_json(&json::list(&project, &checkpoints, here.as_ref()))?;
-    } else {
-        let list = text::list(&project, &checkpoints, here.as_ref());
-        message::answer(&format!("{list}\n\n{}", text::HINTS))?;
-    }
+    let value = || json::list(&project, &checkpoints, here.as_ref());
+    message::answer_either(args.json, value, || text::list_and_hints(&project, &checkpoints, here.as_ref()))?;
     Ok(0)
 }
 
@@ -70,6 +66,6 @@ fn all(args: &CheckpointListArgs, place: &mut CheckpointContext) -> Result<u8, F
     } else {
         message::answer(&texts.join("\n\n"))?;
     }
-    say_problems(problems.into_iter());
+    message::problems("warning", &problems);
     Ok(0)
 }

@@ -19,15 +19,14 @@ use nono::audit::Author;
 use nono::checkpoints::{
     Checkpoint, CheckpointError, CheckpointManager, CheckpointTarget, Host, recording, settings,
 };
-use nono::session::SessionError;
 
-pub(super) use restore::OfProject;
+pub(super) use restore::{CheckpointTask, OfProject};
 
-use super::rollback::some;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, ProjectArg};
 use crate::failure::Failure;
 use crate::host::{author, host};
 use crate::message;
+use crate::units::some;
 pub(super) use text::{cut, stats};
 
 pub(crate) fn checkpoints(args: CheckpointsArgs) -> Result<u8, Failure> {
@@ -72,7 +71,7 @@ fn perform(command: CheckpointsCommand, place: &mut CheckpointContext) -> Result
         CheckpointsCommand::Unpin(args) => names::pin(&args, place, false),
         CheckpointsCommand::Prune(args) => removal::prune(&args, place),
         CheckpointsCommand::Clear(args) => removal::clear(&args, place),
-        CheckpointsCommand::ClearLegacy(args) => removal::clear_legacy(&args, place),
+        CheckpointsCommand::ClearLegacy(consent) => removal::clear_legacy(consent, place),
         CheckpointsCommand::Forget(args) => forget::forget(&args, place),
         CheckpointsCommand::Verify(args) => verify::verify(&args, place),
         CheckpointsCommand::Import(args) => import::import(&args, place),
@@ -109,7 +108,7 @@ pub(super) struct CheckpointContext {
 fn place(context: HostContext) -> Result<CheckpointContext, Failure> {
     let HostContext { state_dir, cwd, home, .. } = context;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     let config = settings::load(&state_dir.join("config.toml"))?;
     let home = home.ok_or_else(Failure::no_home)?;
@@ -144,19 +143,10 @@ impl CheckpointContext {
                         some(count, what)
                     ));
                 }
-                say_problems(pruned.problems.iter().map(ToString::to_string));
+                message::problems("warning", &pruned.problems);
             }
             // Not fatal: the next command tries again.
-            Err(error) => {
-                say_problems([format!("cannot remove old checkpoints: {error}")].into_iter());
-            }
+            Err(error) => message::problems("warning", [format!("cannot remove old checkpoints: {error}")]),
         }
-    }
-}
-
-/// Prints problems as warnings.
-fn say_problems(problems: impl Iterator<Item = String>) {
-    for problem in problems {
-        message::line(&format!("warning: {}", nono::diagnostic::escape(&problem)));
     }
 }

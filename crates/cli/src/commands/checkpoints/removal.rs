@@ -5,11 +5,10 @@ use nono::diagnostic::{escape, shown};
 use serde_json::Value;
 
 use super::{CheckpointContext, text};
-use crate::args::{ClearArgs, ClearLegacyArgs, PruneArgs};
+use crate::args::{ClearArgs, ConsentArgs, PruneArgs};
 use crate::commands::removal::{self, Removal};
-use crate::commands::rollback::some;
 use crate::failure::Failure;
-use crate::units::bytes;
+use crate::units::{bytes, some};
 
 pub(super) fn prune(args: &PruneArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let retention = retention(args, place);
@@ -21,8 +20,8 @@ pub(super) fn clear(args: &ClearArgs, place: &CheckpointContext) -> Result<u8, F
     removal::perform(args.consent, |dry_run| Ok(place.manager.clear(dir.as_deref(), dry_run)?))
 }
 
-pub(super) fn clear_legacy(args: &ClearLegacyArgs, place: &CheckpointContext) -> Result<u8, Failure> {
-    removal::perform(args.consent, |dry_run| Ok(place.manager.clear_legacy(dry_run)?))
+pub(super) fn clear_legacy(consent: ConsentArgs, place: &CheckpointContext) -> Result<u8, Failure> {
+    removal::perform(consent, |dry_run| Ok(place.manager.clear_legacy(dry_run)?))
 }
 
 /// Limits from the flags; configured limits for flags that are not given.
@@ -56,10 +55,6 @@ impl Removal for Vec<Legacy> {
     fn json(&self, dry_run: bool) -> Result<Value, Failure> {
         Ok(json::legacy(self, dry_run))
     }
-
-    fn problems(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 impl Removal for Pruned {
@@ -72,7 +67,7 @@ impl Removal for Pruned {
     fn lines(&self, before: bool) -> Vec<String> {
         let mut lines = Vec::new();
         if !(self.removed.is_empty() && self.projects_removed.is_empty()) {
-            let count = self.removed.iter().map(|(_, gone)| gone.len()).sum();
+            let count: usize = self.removed.iter().map(|(_, gone)| gone.len()).sum();
             let what = some(count, "checkpoint");
             lines.push(removal::freed(&what, self.bytes_before, self.bytes_after, before));
         }

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use nono::audit::Author;
 use nono::checkpoints::{
-    self, Checkpoint, CheckpointChoice, CheckpointError, CheckpointManager, CheckpointTarget, PathError,
-    ProjectOutcome, ProjectPlan, TurnLink, json,
+    self, Checkpoint, CheckpointChoice, CheckpointError, CheckpointTarget, PathError, ProjectOutcome,
+    ProjectPlan, TurnLink, json,
 };
 use nono::diagnostic::shown;
 use nono::rollback::{Done, Plan};
+use nono::snapshot::Observer;
 use nono::snapshot::restore::{Skipped, Why};
 use serde_json::Value;
 
@@ -20,7 +20,8 @@ use crate::commands::perform::{Completion, Restoration, Tense, perform};
 use crate::commands::rollback::conflicts;
 use crate::commands::rollback::text::{self as words, Below};
 use crate::failure::Failure;
-use crate::progress::{Worked, watched};
+use crate::progress::{ReportsProgress, Worked, watched};
+use crate::units::some;
 
 pub(super) const UNDO: &str = "nono checkpoints undo";
 pub(super) const COMPLETES: &str = "interrupted; the next command for this project completes it";
@@ -34,17 +35,19 @@ pub(super) fn restore(args: CheckpointRestoreArgs, place: &mut CheckpointContext
     let checkpoint = place.manager.find(&dir, &target)?;
     let paths = chosen(place, &dir, &target, &typed, args.glob)?;
     let choice = CheckpointChoice { paths, with_git: args.with_git, conflicts: conflicts(args.conflicts) };
-    perform(OfProject::restore(place, dir, checkpoint, choice), args.consent)
+    let task = CheckpointTask::Restore(Box::new(checkpoint), choice);
+    perform(OfProject::new(place, dir, task), args.consent)
 }
 
 pub(super) fn take_back(args: &CheckpointUndoArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.dir(&args.project);
-    perform(OfProject::take_back(place, dir), args.consent)
+    perform(OfProject::new(place, dir, CheckpointTask::TakeBack), args.consent)
 }
 
 /// Kind of restore.
-enum CheckpointTask {
+pub(crate) enum CheckpointTask {
     Restore(Box<Checkpoint>, CheckpointChoice),
+    /// Undo of one turn of an agent, but not of those that came later.
     Turn(Box<TurnLink>, CheckpointChoice),
     TakeBack,
 }
@@ -66,27 +69,18 @@ pub(crate) struct OfProject<'a> {
 }
 
 impl<'a> OfProject<'a> {
-    pub(crate) fn restore(
-        place: &'a mut CheckpointContext,
-        dir: PathBuf,
-        checkpoint: Checkpoint,
-        choice: CheckpointChoice,
-    ) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::Restore(Box::new(checkpoint), choice))
-    }
-
-    /// Undoes one turn of an agent, but not those that came later.
-    pub(crate) fn turn(
-        place: &'a mut CheckpointContext,
-        dir: PathBuf,
-        turn: TurnLink,
-        choice: CheckpointChoice,
-    ) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::Turn(Box::new(turn), choice))
-    }
-
-    pub(crate) fn take_back(place: &'a mut CheckpointContext, dir: PathBuf) -> OfProject<'a> {
-        OfProject::new(place, dir, CheckpointTask::TakeBack)
+    pub(crate) fn new(place: &'a mut CheckpointContext, dir: PathBuf, task: CheckpointTask) -> OfProject<'a> {
+        OfProject {
+            place,
+            project: dir.clone(),
+            dir,
+            task,
+            turns_undone: Vec::new(),
+            agents: Vec::new(),
+            not_covered: 0,
+            checkpoint: None,
+            in_undo: false,
+        }
     }
 
     pub(crate) fn within_undo(self) -> OfProject<'a> {
@@ -97,54 +91,42 @@ impl<'a> OfProject<'a> {
         if self.in_undo { "nono redo" } else { UNDO }
     }
 
-    fn new(place: &'a mut CheckpointContext, dir: PathBuf, task: CheckpointTask) -> OfProject<'a> {
-        let project = dir.clone();
-        OfProject {
-            place,
-            dir,
-            task,
-            project,
-            turns_undone: Vec::new(),
-            agents: Vec::new(),
-            not_covered: 0,
-            checkpoint: None,
-            in_undo: false,
-        }
-    }
-
     /// Plans without progress and without handling of interrupts.
-    pub(crate) fn plan_quietly(&mut self) -> Result<Plan, Failure> {
-        let plan = planned(&mut self.place.manager, &self.dir, &self.task)?;
-        Ok(self.take_plan(plan))
+    pub(crate) fn plan_quietly(&mut self) -> Result<Plan, CheckpointError> {
+        let manager = &mut self.place.manager;
+        let plan = match &self.task {
+            CheckpointTask::Restore(checkpoint, choice) => {
+                manager.plan(&self.dir, &CheckpointTarget::Id(checkpoint.id.clone()), choice)
+            }
+            CheckpointTask::Turn(turn, choice) => manager.plan_turn(&self.dir, turn, choice),
+            CheckpointTask::TakeBack => manager.plan_undo(&self.dir),
+        };
+        let ProjectPlan { project, restore, turns_undone, not_covered } = plan?;
+        (self.project, self.turns_undone, self.not_covered) = (project, turns_undone, not_covered);
+        Ok(restore)
     }
 
     /// Restores without progress and without handling of interrupts.
-    pub(crate) fn carry_out_quietly(&mut self) -> Result<Done, Failure> {
-        let author = self.place.author.clone();
-        let outcome = carried_out(&mut self.place.manager, &author, &self.dir, &self.task)?;
-        Ok(self.take_outcome(outcome))
-    }
-
-    /// Removes the observer: interrupts have no effect from here on.
-    pub(crate) fn unwatched(&mut self) {
-        self.place.manager.observe(());
-    }
-
-    fn take_plan(&mut self, plan: ProjectPlan) -> Plan {
-        let ProjectPlan { project, restore, turns_undone, not_covered } = plan;
-        (self.project, self.turns_undone, self.not_covered) = (project, turns_undone, not_covered);
-        restore
-    }
-
-    fn take_outcome(&mut self, outcome: ProjectOutcome) -> Done {
-        let ProjectOutcome { project, checkpoint, turns_undone, agents, mut done } = outcome;
+    pub(crate) fn carry_out_quietly(&mut self) -> Result<Done, CheckpointError> {
+        let CheckpointContext { manager, author, .. } = &mut *self.place;
+        let outcome = match &self.task {
+            CheckpointTask::Restore(checkpoint, choice) => {
+                let target = CheckpointTarget::Id(checkpoint.id.clone());
+                checkpoints::restore(manager, author, &self.dir, &target, choice)
+            }
+            CheckpointTask::Turn(turn, choice) => {
+                checkpoints::undo_turn(manager, author, &self.dir, turn, choice)
+            }
+            CheckpointTask::TakeBack => checkpoints::undo(manager, author, &self.dir),
+        };
+        let ProjectOutcome { project, checkpoint, turns_undone, agents, mut done } = outcome?;
         // An undo is reverted by restoring again.
         if matches!(self.task, CheckpointTask::TakeBack) {
             done.undo = None;
         }
         (self.project, self.turns_undone, self.agents) = (project, turns_undone, agents);
         self.checkpoint = Some(checkpoint);
-        done
+        Ok(done)
     }
 
     /// Notes about repositories and paths that the restore does not touch.
@@ -161,9 +143,9 @@ impl<'a> OfProject<'a> {
             .iter()
             .map(|git| format!("{} differs and is left alone; {how} restores it too", below.show(git)))
             .collect();
-        let rest = usize::try_from(self.not_covered).unwrap_or(usize::MAX).saturating_sub(lost);
+        let rest = self.not_covered.saturating_sub(lost as u64);
         if rest > 0 {
-            let paths = words::some(rest, "path");
+            let paths = some(rest, "path");
             lines.push(format!("not covered by this checkpoint, and left as they are: {paths}"));
         }
         lines
@@ -172,8 +154,13 @@ impl<'a> OfProject<'a> {
     /// Turns that are undone: `undo 2 turns: a, b`.
     fn turns(&self, word: &str) -> Option<String> {
         let names: Vec<String> = self.turns_undone.iter().map(|turn| text::cut(turn, 64)).collect();
-        (!names.is_empty())
-            .then(|| format!("{word} {}: {}", words::some(names.len(), "turn"), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{word} {}: {}", some(names.len(), "turn"), names.join(", ")))
+    }
+}
+
+impl ReportsProgress for OfProject<'_> {
+    fn watch(&mut self, observer: impl Observer + Send + 'static) {
+        self.place.manager.observe(observer);
     }
 }
 
@@ -223,18 +210,11 @@ impl Restoration for OfProject<'_> {
     }
 
     fn plan(&mut self) -> Result<Worked<Plan>, Failure> {
-        let (dir, task) = (&self.dir, &self.task);
-        let Worked { value, signal } =
-            watched(&mut self.place.manager, "looking at the tree", |manager| planned(manager, dir, task))?;
-        Ok(Worked { value: self.take_plan(value), signal })
+        watched(self, "looking at the tree", OfProject::plan_quietly)
     }
 
     fn carry_out(&mut self) -> Result<Worked<Done>, Failure> {
-        let (dir, task, author) = (&self.dir, &self.task, self.place.author.clone());
-        let Worked { value, signal } = watched(&mut self.place.manager, "restoring", |manager| {
-            carried_out(manager, &author, dir, task)
-        })?;
-        Ok(Worked { value: self.take_outcome(value), signal })
+        watched(self, "restoring", OfProject::carry_out_quietly)
     }
 
     fn plan_json(&self, plan: &Plan) -> Value {
@@ -295,35 +275,6 @@ impl Restoration for OfProject<'_> {
 
     fn completes(&self) -> &'static str {
         COMPLETES
-    }
-}
-
-fn planned(
-    manager: &mut CheckpointManager,
-    dir: &Path,
-    task: &CheckpointTask,
-) -> Result<ProjectPlan, CheckpointError> {
-    match task {
-        CheckpointTask::Restore(checkpoint, choice) => {
-            manager.plan(dir, &CheckpointTarget::Id(checkpoint.id.clone()), choice)
-        }
-        CheckpointTask::Turn(turn, choice) => manager.plan_turn(dir, turn, choice),
-        CheckpointTask::TakeBack => manager.plan_undo(dir),
-    }
-}
-
-fn carried_out(
-    manager: &mut CheckpointManager,
-    author: &Author,
-    dir: &Path,
-    task: &CheckpointTask,
-) -> Result<ProjectOutcome, CheckpointError> {
-    match task {
-        CheckpointTask::Restore(checkpoint, choice) => {
-            checkpoints::restore(manager, author, dir, &CheckpointTarget::Id(checkpoint.id.clone()), choice)
-        }
-        CheckpointTask::Turn(turn, choice) => checkpoints::undo_turn(manager, author, dir, turn, choice),
-        CheckpointTask::TakeBack => checkpoints::undo(manager, author, dir),
     }
 }
 

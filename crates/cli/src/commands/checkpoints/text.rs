@@ -7,11 +7,10 @@ use nono::diagnostic::{escape, shown};
 
 use super::restore::{COMPLETES, UNDO};
 use crate::age::{ago, local};
-use crate::commands::rollback::some;
 use crate::commands::rollback::text::{self as words, Below, Length};
 use crate::message;
 use crate::review::text::columns;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, shortened, some};
 
 /// Maximum number of characters of a reason.
 const REASON: usize = 72;
@@ -19,19 +18,23 @@ const REASON: usize = 72;
 const WORDS: usize = 200;
 
 /// List of a project's checkpoints, newest first. `here`: the one it was restored to.
-pub(in crate::commands) fn list(
-    project: &Path,
-    checkpoints: &[Checkpoint],
-    here: Option<&CheckpointId>,
-) -> String {
+pub(crate) fn list(project: &Path, checkpoints: &[Checkpoint], here: Option<&CheckpointId>) -> String {
     let mut lines = vec![format!("Checkpoints for {}:", shown(project))];
     let all = checkpoints.iter().enumerate();
     lines.extend(all.map(|(at, one)| line(at + 1, one, here == Some(&one.id))));
     lines.join("\n")
 }
 
-/// Hints below a list.
-pub(super) const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
+/// [`list`], with hints below it.
+pub(super) fn list_and_hints(
+    project: &Path,
+    checkpoints: &[Checkpoint],
+    here: Option<&CheckpointId>,
+) -> String {
+    format!("{}\n\n{HINTS}", list(project, checkpoints, here))
+}
+
+const HINTS: &str = "go back to one:    nono checkpoints restore N\n\
 see what changed:  nono checkpoints diff N\n\
 only one file:     nono checkpoints restore N FILE";
 
@@ -51,21 +54,17 @@ fn line(number: usize, one: &Checkpoint, is_here: bool) -> String {
 }
 
 /// Summary of a checkpoint: `a1b2c3d4  2026-11-15 18:22:03 +01:00  before patch`.
-pub(in crate::commands) fn summary(one: &Checkpoint) -> String {
+pub(crate) fn summary(one: &Checkpoint) -> String {
     format!("{}  {}  {}", escape(one.id.short()), local(&one.time), cut(&one.reason, REASON))
 }
 
 /// Escapes text and cuts it to this many characters.
-pub(in crate::commands) fn cut(text: &str, most: usize) -> String {
-    let text = escape(text);
-    if text.chars().count() <= most {
-        return text;
-    }
-    text.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    shortened(escape(text), most)
 }
 
 /// Counts as `(1 file, +1/-0)`; none where nothing changed.
-pub(in crate::commands) fn stats(stats: &Stats) -> Option<String> {
+pub(crate) fn stats(stats: &Stats) -> Option<String> {
     let Stats { files, insertions, deletions } = *stats;
     let files = crate::units::count(files, "file", "files")?;
     Some(format!("({files}, +{}/-{})", grouped(insertions), grouped(deletions)))
@@ -162,7 +161,7 @@ pub(super) fn removed<'a>(removed: impl Iterator<Item = (&'a Path, &'a [Checkpoi
 }
 
 /// Report of an interrupted restore that this command completed, or that was interrupted again.
-pub(in crate::commands) fn completed(completed: &Completed) -> Vec<String> {
+pub(crate) fn completed(completed: &Completed) -> Vec<String> {
     let Completed { project, checkpoint, done } = completed;
     let to =
         checkpoint.as_ref().map(|id| format!(" to checkpoint {}", escape(id.short()))).unwrap_or_default();

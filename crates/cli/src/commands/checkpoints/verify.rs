@@ -5,11 +5,11 @@ use nono::diagnostic::{escape, shown};
 
 use super::{CheckpointContext, text};
 use crate::args::CheckpointVerifyArgs;
-use crate::commands::rollback::{lost_paths, some};
+use crate::commands::rollback::lost_paths;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::progress::watched;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, some};
 
 pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = args.path.as_ref().map(|path| place.cwd.join(path));
@@ -19,20 +19,15 @@ pub(super) fn verify(args: &CheckpointVerifyArgs, place: &mut CheckpointContext)
         return Ok(crate::failure::by_signal(signal));
     }
     let found = worked.value;
-    if args.json {
-        message::answer_json(&json::verified(&found))?;
-    } else {
-        message::answer(&lines(&found).join("\n"))?;
-    }
+    message::answer_either(args.json, || json::verified(&found), || lines(&found).join("\n"))?;
     Ok(if found.is_good() { 0 } else { NOT_DONE })
 }
 
 fn lines(found: &ProjectVerified) -> Vec<String> {
-    let count = |number: u64, what: &str| some(usize::try_from(number).unwrap_or(usize::MAX), what);
     let amount = format!(
         "{}, {}, {} objects, {}",
-        count(found.projects, "project"),
-        count(found.checkpoints, "checkpoint"),
+        some(found.projects, "project"),
+        some(found.checkpoints, "checkpoint"),
         grouped(found.objects),
         bytes(found.bytes)
     );

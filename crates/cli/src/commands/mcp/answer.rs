@@ -27,7 +27,7 @@ impl ToolAnswer {
 
     /// Converts to the protocol's type. JSON over the limit is left out: the text has what matters.
     pub(super) fn result(self) -> CallToolResult {
-        let content = vec![ContentBlock::text(bounded(self.text))];
+        let content = vec![ContentBlock::text(cut(self.text, MOST))];
         let mut result =
             if self.failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
         result.structured_content = self.value.filter(|value| value.to_string().len() <= MOST);
@@ -41,10 +41,6 @@ impl From<Failure> for ToolAnswer {
         let lines: Vec<String> = failure.sentences().split('\n').map(nono::diagnostic::escape).collect();
         ToolAnswer { text: lines.join("\n"), value: None, failed: true }
     }
-}
-
-pub(super) fn bounded(text: String) -> String {
-    cut(text, MOST)
 }
 
 /// Cuts text to this many bytes and notes how much was cut.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nono::snapshot::Observer;
 
+use super::person::Client;
+
 /// Answer of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agreement {
@@ -17,13 +19,8 @@ pub(super) enum Agreement {
     NoApprover,
 }
 
-pub(super) trait ConfirmationPrompt {
-    /// Shows a message and waits for the answer. Everything but an explicit yes is a no.
-    fn agrees(&self, message: &str) -> Agreement;
-}
-
 pub(super) struct McpCall<'a> {
-    pub(super) person: &'a dyn ConfirmationPrompt,
+    pub(super) person: &'a Client,
     pub(super) stop: &'a Stop,
 }
 

@@ -7,11 +7,10 @@ use nono::AccessMode;
 use nono::checkpoints::supervisor_request::RemoteAction;
 use nono::checkpoints::{Brief, Conflicts, Origin, json as shapes};
 use nono::diagnostic::{escape, quote_all, shown};
-use nono::request::{self, FileContent, FileRequestAnswer as Reply, Wait};
+use nono::request::{self, FileContent, FileRequestAnswer as Reply};
 use serde_json::{Value, json};
 
 use super::answer::ToolAnswer;
-use super::call::McpCall;
 use super::responses;
 use crate::commands::checkpoints::inside::{Outside, created, restored, strange};
 use crate::failure::Failure;
@@ -20,144 +19,110 @@ use crate::host::request_socket;
 /// Maximum number of bytes of a granted file in the answer.
 const CONTENT: usize = 24 << 10;
 
-/// The supervisor of the sandbox around this process.
-pub(super) struct Supervisor {
-    pub(super) socket: PathBuf,
-    pub(super) cwd: PathBuf,
+/// Request socket of the supervisor around this process.
+pub(super) fn socket() -> Result<PathBuf, Failure> {
+    request_socket().ok_or_else(|| {
+        Failure::new("this sandbox has no supervisor to ask")
+            .hint("tell the user: `nono run` has a supervisor; `nono wrap` and --monitor have none")
+    })
 }
 
-impl Supervisor {
-    pub(super) fn around(cwd: &Path) -> Result<Supervisor, Failure> {
-        let socket = request_socket().ok_or_else(|| {
-            Failure::new("this sandbox has no supervisor to ask")
-                .hint("tell the user: `nono run` has a supervisor; `nono wrap` and --monitor have none")
-        })?;
-        Ok(Supervisor { socket, cwd: cwd.to_owned() })
-    }
+pub(super) fn list(outside: &Outside<'_>, limit: usize) -> Result<ToolAnswer, Failure> {
+    let answer = outside.ask(RemoteAction::List { dir: outside.at(None) })?;
+    let listed = shapes::listed(&answer).ok_or_else(strange)?;
+    Ok(responses::list(&listed, limit))
+}
 
-    fn outside<'a>(&'a self, call: &McpCall<'a>) -> Outside<'a> {
-        let wait = Wait { patience: None, until: Some(call.stop.fd()) };
-        Outside { socket: &self.socket, cwd: &self.cwd, wait }
-    }
+pub(super) fn diff(outside: &Outside<'_>, target: &str, paths: &[PathBuf]) -> Result<ToolAnswer, Failure> {
+    let (id, found, left_out) = compared(outside, target, paths)?;
+    Ok(responses::diff(&id, &found, left_out))
+}
 
-    pub(super) fn list(&self, limit: usize, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
-        let outside = self.outside(call);
-        let answer = outside.ask(RemoteAction::List { dir: outside.at(None) })?;
-        let listed = shapes::listed(&answer).ok_or_else(strange)?;
-        Ok(responses::list(&listed, limit))
-    }
+pub(super) fn changes(outside: &Outside<'_>) -> Result<ToolAnswer, Failure> {
+    let (id, found, left_out) = compared(outside, "1", &[])?;
+    Ok(responses::changes(&format!("Changed since checkpoint {id}:"), found, left_out))
+}
 
-    pub(super) fn diff(
-        &self,
-        target: &str,
-        paths: &[PathBuf],
-        call: &McpCall<'_>,
-    ) -> Result<ToolAnswer, Failure> {
-        let (id, found, left_out) = self.compared(target, paths, call)?;
-        Ok(responses::diff(&id, &found, left_out))
-    }
+fn compared(outside: &Outside<'_>, target: &str, paths: &[PathBuf]) -> Result<(String, Brief, u64), Failure> {
+    let answer = outside.ask(RemoteAction::Diff {
+        dir: outside.at(None),
+        target: target.to_owned(),
+        paths: outside.paths(paths),
+        brief: true,
+    })?;
+    let id = answer["checkpoint"].as_str().ok_or_else(strange)?.chars().take(8).collect();
+    let found = serde_json::from_value(answer["brief"].clone()).map_err(|_| strange())?;
+    Ok((id, found, answer["left_out"].as_u64().unwrap_or(0)))
+}
 
-    pub(super) fn changes(&self, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
-        let (id, found, left_out) = self.compared("1", &[], call)?;
-        Ok(responses::changes(&format!("Changed since checkpoint {id}:"), found, left_out))
-    }
+pub(super) fn create(outside: &Outside<'_>, reason: String) -> Result<ToolAnswer, Failure> {
+    let targets = vec![outside.at(None)];
+    let answer =
+        outside.ask(RemoteAction::Before { origin: Origin::default(), reason, command: None, targets })?;
+    let result = answer["results"].get(0).ok_or_else(strange)?;
+    Ok(ToolAnswer::new(created(result)?, responses::harmless(result.clone())))
+}
 
-    fn compared(
-        &self,
-        target: &str,
-        paths: &[PathBuf],
-        call: &McpCall<'_>,
-    ) -> Result<(String, Brief, u64), Failure> {
-        let outside = self.outside(call);
-        let answer = outside.ask(RemoteAction::Diff {
-            dir: outside.at(None),
-            target: target.to_owned(),
-            paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
-            brief: true,
-        })?;
-        let id = answer["checkpoint"].as_str().ok_or_else(strange)?.chars().take(8).collect();
-        let found = serde_json::from_value(answer["brief"].clone()).map_err(|_| strange())?;
-        Ok((id, found, answer["left_out"].as_u64().unwrap_or(0)))
-    }
+pub(super) fn restore(
+    outside: &Outside<'_>,
+    target: String,
+    paths: &[PathBuf],
+) -> Result<ToolAnswer, Failure> {
+    let answer = outside.ask(RemoteAction::Restore {
+        dir: outside.at(None),
+        target,
+        paths: outside.paths(paths),
+        conflicts: Conflicts::Keep,
+    });
+    let answer = answer.map_err(|failure| {
+        Failure::refused(format!("nothing was restored: {}", failure.sentence()))
+            .hint("only the person can agree to a restore; do not try another way")
+    })?;
+    let (line, whole) = restored(&answer)?;
+    let mut value = responses::short(answer);
+    value["restored"] = json!(true);
+    let text = format!("{line}; outside of the sandbox `nono checkpoints undo` takes it back");
+    let answer = ToolAnswer::new(text, responses::harmless(value));
+    Ok(if whole { answer } else { answer.failed() })
+}
 
-    pub(super) fn create(&self, reason: String, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
-        let outside = self.outside(call);
-        let targets = vec![outside.at(None)];
-        let answer = outside.ask(RemoteAction::Before {
-            origin: Origin::default(),
-            reason,
-            command: None,
-            targets,
-        })?;
-        let result = answer["results"].get(0).ok_or_else(strange)?;
-        Ok(ToolAnswer::new(created(result)?, responses::harmless(result.clone())))
-    }
-
-    pub(super) fn restore(
-        &self,
-        target: String,
-        paths: &[PathBuf],
-        call: &McpCall<'_>,
-    ) -> Result<ToolAnswer, Failure> {
-        let outside = self.outside(call);
-        let answer = outside.ask(RemoteAction::Restore {
-            dir: outside.at(None),
-            target,
-            paths: outside.paths(paths.iter().map(|path| path.clone().into_os_string()).collect()),
-            conflicts: Conflicts::Keep,
-        });
-        let answer = answer.map_err(|failure| {
-            Failure::refused(format!("nothing was restored: {}", failure.sentence()))
-                .hint("only the person can agree to a restore; do not try another way")
-        })?;
-        let (line, whole) = restored(&answer)?;
-        let mut value = responses::short(answer);
-        value["restored"] = json!(true);
-        let text = format!("{line}; outside of the sandbox `nono checkpoints undo` takes it back");
-        let answer = ToolAnswer::new(text, responses::harmless(value));
-        Ok(if whole { answer } else { answer.failed() })
-    }
-
-    pub(super) fn request(
-        &self,
-        path: &Path,
-        access: AccessMode,
-        reason: &str,
-        call: &McpCall<'_>,
-    ) -> Result<ToolAnswer, Failure> {
-        let path = self.cwd.join(path);
-        let wait = Wait { patience: None, until: Some(call.stop.fd()) };
-        let about = |granted: bool| json!({"path": shown(&path), "access": access, "granted": granted, "already_open": false});
-        match request::ask_for(&self.socket, &path, access, Some(reason), wait)? {
-            Reply::AlreadyOpen => {
-                let mut value = about(true);
-                value["already_open"] = json!(true);
-                let text = format!("{access} {} is open in this sandbox already: use it", shown(&path));
-                Ok(ToolAnswer::new(text, value))
-            }
-            Reply::Denied { by, reason } => {
-                let by = by.map_or_else(String::new, |by| format!(" by {}", escape(&by)));
-                let text = format!(
-                    "denied{by}: {access} {}: {}\nDo not try another way; tell the user what you would need it for.",
-                    shown(&path),
-                    escape(&reason)
-                );
-                let mut value = about(false);
-                value["message"] = json!(text);
-                Ok(ToolAnswer::new(text, value).failed())
-            }
-            Reply::Granted { fd, by } => {
-                let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));
-                let mut value = about(true);
-                let more = if access == AccessMode::Read {
-                    let content = request::content(fd, CONTENT)
-                        .map_err(|error| Failure::cannot("read", &path, &error))?;
-                    read(&path, content, &mut value)
-                } else {
-                    written(&path, access)
-                };
-                Ok(ToolAnswer::new(format!("{said}\n{more}"), value))
-            }
+pub(super) fn request(
+    outside: &Outside<'_>,
+    path: &Path,
+    access: AccessMode,
+    reason: &str,
+) -> Result<ToolAnswer, Failure> {
+    let path = outside.cwd.join(path);
+    let about = |granted: bool| json!({"path": shown(&path), "access": access, "granted": granted, "already_open": false});
+    match request::ask_for(outside.socket, &path, access, Some(reason), outside.wait)? {
+        Reply::AlreadyOpen => {
+            let mut value = about(true);
+            value["already_open"] = json!(true);
+            let text = format!("{access} {} is open in this sandbox already: use it", shown(&path));
+            Ok(ToolAnswer::new(text, value))
+        }
+        Reply::Denied { by, reason } => {
+            let by = by.map_or_else(String::new, |by| format!(" by {}", escape(&by)));
+            let text = format!(
+                "denied{by}: {access} {}: {}\nDo not try another way; tell the user what you would need it for.",
+                shown(&path),
+                escape(&reason)
+            );
+            let mut value = about(false);
+            value["message"] = json!(text);
+            Ok(ToolAnswer::new(text, value).failed())
+        }
+        Reply::Granted { fd, by } => {
+            let said = format!("granted by {}: {access} {}", escape(&by), shown(&path));
+            let mut value = about(true);
+            let more = if access == AccessMode::Read {
+                let content =
+                    request::content(fd, CONTENT).map_err(|error| Failure::cannot("read", &path, &error))?;
+                read(&path, content, &mut value)
+            } else {
+                written(&path, access)
+            };
+            Ok(ToolAnswer::new(format!("{said}\n{more}"), value))
         }
     }
 }

@@ -10,7 +10,6 @@ use nono::checkpoints::{
 };
 use nono::diagnostic::{quote_all, shown};
 use nono::rollback::SessionEntry;
-use nono::session::SessionError;
 use nono::snapshot::SnapshotId;
 use serde_json::{Value, json};
 
@@ -19,11 +18,12 @@ use super::call::{Agreement, McpCall};
 use super::responses;
 use crate::age::ago;
 use crate::commands::checkpoints::create::skipped;
-use crate::commands::checkpoints::{CheckpointContext, OfProject, here, text};
+use crate::commands::checkpoints::{CheckpointContext, CheckpointTask, OfProject, here, text};
 use crate::commands::perform::{Restoration, done_lines, has_work, plan_lines};
 use crate::commands::rollback;
 use crate::commands::rollback::text::Length;
 use crate::failure::Failure;
+use crate::progress::ReportsProgress;
 use crate::units::grouped;
 
 /// Maximum size of a plan in a question, in bytes.
@@ -50,7 +50,7 @@ pub(super) fn diff(checkpoint: &str, paths: &[PathBuf], call: &McpCall<'_>) -> R
 
 pub(super) fn create(reason: &str, call: &McpCall<'_>) -> Result<ToolAnswer, Failure> {
     at_place(call, |place| {
-        nono::state_dir::ensure(&place.manager.host().state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&place.manager.host().state_dir)?;
         let ensured = place.manager.create(&place.cwd.clone(), reason, &Origin::default());
         let text = match &ensured {
             Ensured::Taken { project, checkpoint, .. } => {
@@ -75,66 +75,61 @@ pub(super) fn restore(
     paths: &[PathBuf],
     call: &McpCall<'_>,
 ) -> Result<ToolAnswer, Failure> {
-    at_place(call, |place| restored(place, checkpoint, paths, call))
-}
-
-fn restored(
-    place: &mut CheckpointContext,
-    checkpoint: &str,
-    paths: &[PathBuf],
-    call: &McpCall<'_>,
-) -> Result<ToolAnswer, Failure> {
-    let dir = place.cwd.clone();
-    // Resolved once: numbers shift when another checkpoint is taken meanwhile.
-    let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
-    let id = checkpoint.id.short().to_owned();
-    let chosen = match paths {
-        [] => Vec::new(),
-        paths => {
-            let compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
-            let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false);
-            compared.close()?;
-            chosen?
+    at_place(call, |place| {
+        let dir = place.cwd.clone();
+        // Resolved once: numbers shift when another checkpoint is taken meanwhile.
+        let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
+        let id = checkpoint.id.short().to_owned();
+        let chosen = match paths {
+            [] => Vec::new(),
+            paths => {
+                let compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
+                let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false);
+                compared.close()?;
+                chosen?
+            }
+        };
+        let command = command(&id, paths);
+        let choice = CheckpointChoice { paths: chosen, ..CheckpointChoice::default() };
+        let task = CheckpointTask::Restore(Box::new(checkpoint), choice);
+        let mut task = OfProject::new(place, dir.clone(), task);
+        let plan = task.plan_quietly()?;
+        let lines = cut(plan_lines(&task, &plan, Length::Cut).join("\n"), PLAN);
+        let about = |restored: bool| json!({"restored": restored, "checkpoint": id, "command": command});
+        if !has_work(&plan) {
+            return Ok(ToolAnswer::new(lines, about(false)));
         }
-    };
-    let command = command(&id, paths);
-    let choice = CheckpointChoice { paths: chosen, ..CheckpointChoice::default() };
-    let mut task = OfProject::restore(place, dir.clone(), checkpoint, choice);
-    let plan = task.plan_quietly()?;
-    let lines = cut(plan_lines(&task, &plan, Length::Cut).join("\n"), PLAN);
-    let about = |restored: bool| json!({"restored": restored, "checkpoint": id, "command": command});
-    if !has_work(&plan) {
-        return Ok(ToolAnswer::new(lines, about(false)));
-    }
-    let question = format!("{lines}\n\n{}", task.question());
-    match call.person.agrees(&question) {
-        Agreement::Yes => {}
-        Agreement::No => {
-            let text = format!("The person did not agree: nothing was restored. This was the plan:\n{lines}");
-            return Ok(not_done(text, about(false)));
+        let question = format!("{lines}\n\n{}", task.question());
+        match call.person.agrees(&question) {
+            Agreement::Yes => {}
+            Agreement::No => {
+                let text =
+                    format!("The person did not agree: nothing was restored. This was the plan:\n{lines}");
+                return Ok(not_done(text, about(false)));
+            }
+            Agreement::NoApprover => {
+                let text = format!(
+                    "Nothing was restored: only the person can agree to this, and this client has no way to ask. The plan:\n\
+                     {lines}\n\nThe person can do it in {}, by typing: {command}",
+                    shown(&dir)
+                );
+                return Ok(not_done(text, about(false)));
+            }
         }
-        Agreement::NoApprover => {
-            let text = format!(
-                "Nothing was restored: only the person can agree to this, and this client has no way to ask. The plan:\n\
-                 {lines}\n\nThe person can do it in {}, by typing: {command}",
-                shown(&dir)
-            );
-            return Ok(not_done(text, about(false)));
-        }
-    }
-    drop(plan);
-    // Confirmed, so it can no longer be cancelled.
-    task.unwatched();
-    let done = task.carry_out_quietly()?;
-    let mut lines = done_lines(&task, &done);
-    lines.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
-    lines.extend(
-        done.undo.as_deref().and_then(|id| task.undo(id)).map(|undo| format!("undo this with: {undo}")),
-    );
-    let mut value = responses::short(task.done_json(&done));
-    value["restored"] = json!(true);
-    let answer = ToolAnswer::new(lines.join("\n"), responses::harmless(value));
-    Ok(if done.is_whole() { answer } else { answer.failed() })
+        drop(plan);
+        // Confirmed, so it can no longer be cancelled.
+        task.watch(());
+        let done = task.carry_out_quietly()?;
+        let mut lines = done_lines(&task, &done);
+        lines.extend(done.unrecorded.as_deref().map(crate::message::unrecorded));
+        lines.extend(
+            done.undo.as_deref().and_then(|id| task.undo(id)).map(|undo| format!("undo this with: {undo}")),
+        );
+        let mut value = responses::short(task.done_json(&done));
+        value["restored"] = json!(true);
+        let answer = ToolAnswer::new(lines.join("\n"), responses::harmless(value));
+        Ok(if done.is_whole() { answer } else { answer.failed() })
+    })
 }
 
 /// Failed answer with the text in its JSON as well, since some clients show only that.
@@ -175,10 +170,7 @@ fn compared(
     let dir = place.cwd.clone();
     let checkpoint = place.manager.find(&dir, &CheckpointTarget::Text(checkpoint.to_owned()))?;
     let mut compared = place.manager.compare(&dir, &CheckpointTarget::Id(checkpoint.id.clone()))?;
-    let chosen = match paths {
-        [] => Vec::new(),
-        paths => checkpoints::chosen(&compared, &typed(paths), &dir, false)?,
-    };
+    let chosen = checkpoints::chosen(&compared, &typed(paths), &dir, false)?;
     let set = changes_of(&mut compared, &chosen);
     let found = brief(&compared.manager, &set)?;
     compared.close()?;

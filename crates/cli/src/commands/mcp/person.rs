@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::call::{Agreement, ConfirmationPrompt};
+use super::call::Agreement;
 use super::server::gone;
 
 /// Field of the answer that has to be true.
@@ -39,6 +39,14 @@ impl Client {
             cancelled: Box::new(move || Box::pin(token.clone().cancelled_owned())),
             closed,
             handle,
+        }
+    }
+
+    /// Shows a message and waits for the answer. Everything but an explicit yes is a no. Blocks: called on a worker thread.
+    pub(super) fn agrees(&self, message: &str) -> Agreement {
+        match &self.peer {
+            Some(peer) => self.handle.block_on(self.ask(peer, message)).unwrap_or(Agreement::No),
+            None => Agreement::NoApprover,
         }
     }
 
@@ -82,14 +90,4 @@ impl Client {
 /// Whether the client shows forms; a client that names no kind does.
 fn shows_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|how| how.form.is_some() || how.url.is_none())
-}
-
-impl ConfirmationPrompt for Client {
-    /// Blocks: called on a worker thread.
-    fn agrees(&self, message: &str) -> Agreement {
-        match &self.peer {
-            Some(peer) => self.handle.block_on(self.ask(peer, message)).unwrap_or(Agreement::No),
-            None => Agreement::NoApprover,
-        }
-    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nono::request::Wait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, InitializeResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
@@ -19,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::answer::ToolAnswer;
 use super::call::{self, McpCall, Stop};
-use super::inside::Supervisor;
 use super::person::Client;
 use super::tool::{NAMES, Tool};
-use super::{catalogue, outside, policy};
+use super::{catalogue, inside, outside, policy};
+use crate::commands::checkpoints::inside::Outside;
 use crate::failure::Failure;
 use crate::host::host;
 
@@ -101,16 +102,18 @@ fn carry_out(tool: Tool, person: &Client, stop: &Stop) -> Result<ToolAnswer, Fai
         Tool::WhyPath { path, operation, profile } => policy::of_path(&host, &path, operation, profile),
         Tool::WhyHost { host: name, port, profile } => policy::of_host(&host, &name, port, profile),
         tool if host.nested => {
-            let supervisor = Supervisor::around(cwd)?;
+            let socket = inside::socket()?;
+            let wait = Wait { patience: None, until: Some(stop.fd()) };
+            let outside = &Outside { socket: &socket, cwd, wait };
             match tool {
-                Tool::List { limit } => supervisor.list(limit, call),
-                Tool::Diff { checkpoint, paths } => supervisor.diff(&checkpoint, &paths, call),
-                Tool::Create { reason } => supervisor.create(reason, call),
-                Tool::Restore { checkpoint, paths } => supervisor.restore(checkpoint, &paths, call),
+                Tool::List { limit } => inside::list(outside, limit),
+                Tool::Diff { checkpoint, paths } => inside::diff(outside, &checkpoint, &paths),
+                Tool::Create { reason } => inside::create(outside, reason),
+                Tool::Restore { checkpoint, paths } => inside::restore(outside, checkpoint, &paths),
                 Tool::Request { path, access, reason } => {
-                    supervisor.request(&policy::at_home(&host, &path), access, &reason, call)
+                    inside::request(outside, &policy::at_home(&host, &path), access, &reason)
                 }
-                _ => supervisor.changes(call),
+                _ => inside::changes(outside),
             }
         }
         Tool::List { limit } => outside::list(limit, call),

@@ -34,7 +34,6 @@ pub(super) enum Tool {
     Request { path: PathBuf, access: AccessMode, reason: String },
 }
 
-/// Names of the tools.
 pub(super) const NAMES: [&str; 7] = [
     "list_checkpoints",
     "diff_checkpoint",

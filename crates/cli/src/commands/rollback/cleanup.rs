@@ -7,11 +7,11 @@ use nono::rollback::{self, Pruned, Retention, RollbackSettings};
 use serde_json::Value;
 
 use super::SessionContext;
-use super::text::some;
 use crate::age::ago;
 use crate::args::CleanupArgs;
 use crate::commands::removal::{self, Removal};
 use crate::failure::Failure;
+use crate::units::some;
 
 pub(super) fn cleanup(args: &CleanupArgs, place: &SessionContext) -> Result<u8, Failure> {
     removal::perform(args.consent, |dry_run| {

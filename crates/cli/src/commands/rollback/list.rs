@@ -6,13 +6,12 @@ use nono::diagnostic::{escape, quote_all, shown};
 use nono::rollback::{RollbackError, SessionEntry, Status, json};
 
 use super::SessionContext;
-use super::text::some;
 use crate::age::ago;
 use crate::args::ListArgs;
 use crate::commands::rollback_notices::counts;
 use crate::failure::Failure;
 use crate::message;
-use crate::units::grouped;
+use crate::units::{grouped, shortened, some, table};
 
 /// Maximum number of characters of a command.
 const COMMAND: usize = 48;
@@ -42,9 +41,7 @@ pub(super) fn list(args: &ListArgs, place: &SessionContext) -> Result<u8, Failur
 /// Warns about entries of the sessions' folder that cannot be read.
 fn say(problems: &[RollbackError], all: bool, dir: &Path) {
     if all {
-        for problem in problems {
-            message::line(&format!("warning: {}", escape(&problem.to_string())));
-        }
+        message::problems("warning", problems);
     } else if !problems.is_empty() {
         let dir = shown(dir);
         let what = match problems.len() {
@@ -56,7 +53,7 @@ fn say(problems: &[RollbackError], all: bool, dir: &Path) {
 }
 
 /// Path with links resolved as far as it exists.
-pub(in crate::commands) fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let (Ok(real), Ok(below)) = (above.canonicalize(), path.strip_prefix(above)) {
             return if below == Path::new("") { real } else { real.join(below) };
@@ -80,7 +77,8 @@ fn text(entries: &[SessionEntry], args: &ListArgs) -> String {
     let mut lines = Vec::new();
     for (project, sessions) in projects(entries) {
         lines.push(format!("{} ({})", shown(project), some(sessions.len(), "session")));
-        lines.extend(table(&sessions));
+        let rows: Vec<[String; 4]> = sessions.into_iter().map(row).collect();
+        lines.extend(table(&rows).iter().map(|line| format!("  {line}")));
     }
     lines.join("\n")
 }
@@ -97,24 +95,9 @@ fn projects(entries: &[SessionEntry]) -> Vec<(&Path, Vec<&SessionEntry>)> {
     projects
 }
 
-/// One line per session, in aligned columns.
-fn table(sessions: &[&SessionEntry]) -> Vec<String> {
-    let rows: Vec<[String; 4]> = sessions.iter().map(|entry| row(entry)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (id, age, command) = (width(0), width(1), width(2));
-    let line = |row: &[String; 4]| {
-        let line = format!("  {:<id$}  {:<age$}  {:<command$}  {}", row[0], row[1], row[2], row[3]);
-        line.trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
 fn row(entry: &SessionEntry) -> [String; 4] {
     let metadata = &entry.metadata;
-    let mut command: String = quote_all(&metadata.command);
-    if command.chars().count() > COMMAND {
-        command = command.chars().take(COMMAND - 3).chain("...".chars()).collect();
-    }
+    let command = shortened(quote_all(&metadata.command), COMMAND);
     let mut end: Vec<String> = metadata.changes.iter().map(counts).collect();
     let marks = [
         (entry.status == Status::Live, "[running]".to_owned()),

@@ -14,14 +14,12 @@ mod verify;
 use std::path::PathBuf;
 
 use nono::rollback::Catalogue;
-use nono::session::SessionError;
 
 pub(super) use list::resolved;
 pub(super) use perform::{OfSession, SessionTask};
 pub(super) use restore::conflicts;
 pub(super) use session_choice::{SessionChoice, brief};
 pub(super) use show::present;
-pub(super) use text::some;
 pub(super) use verify::lost_paths;
 
 use crate::args::{RollbackCommand, SessionArg};
@@ -64,7 +62,7 @@ pub(super) fn place() -> Result<SessionContext, Failure> {
     }
     let state_dir = host.context.state_dir;
     if state_dir.symlink_metadata().is_ok() {
-        nono::state_dir::ensure(&state_dir).map_err(SessionError::from)?;
+        nono::state_dir::ensure(&state_dir)?;
     }
     let (cwd, home) = (host.context.cwd, host.context.home.unwrap_or_default());
     let catalogue = Catalogue::new(&state_dir).recording(author(cwd.clone()));

@@ -5,7 +5,7 @@ use nono::rollback::{Catalogue, Done, RollbackError, RollbackSession, SessionEnt
 use serde_json::Value;
 
 use super::perform::{OfSession, SessionTask};
-use crate::args::RecoverArgs;
+use crate::args::JsonArg;
 use crate::commands::perform::{Completion, report, verdict, warn_unrecorded};
 use crate::failure::{Failure, NOT_DONE, by_signal};
 use crate::message;
@@ -13,12 +13,10 @@ use crate::progress::{Worked, attempt, watched};
 
 const DOING: &str = "completing a restore";
 
-pub(super) fn recover(args: &RecoverArgs, catalogue: &Catalogue) -> Result<u8, Failure> {
+pub(super) fn recover(args: &JsonArg, catalogue: &Catalogue) -> Result<u8, Failure> {
     let (entries, problems) = catalogue.list()?;
     let mut code = if problems.is_empty() { 0 } else { NOT_DONE };
-    for problem in &problems {
-        message::line(&format!("error: {}", escape(&problem.to_string())));
-    }
+    message::problems("error", &problems);
     let mut recovered: Vec<Value> = Vec::new();
     // A running session completes its own.
     for entry in entries.into_iter().filter(|entry| entry.status != Status::Live) {

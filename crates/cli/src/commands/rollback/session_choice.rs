@@ -13,9 +13,9 @@ use crate::failure::Failure;
 use crate::message;
 
 /// Chosen session, and the paths as typed.
-pub(in crate::commands) struct SessionChoice {
-    pub(in crate::commands) session: RollbackSession,
-    pub(in crate::commands) paths: Vec<OsString>,
+pub(crate) struct SessionChoice {
+    pub(crate) session: RollbackSession,
+    pub(crate) paths: Vec<OsString>,
 }
 
 /// Takes the first argument as a session if it names one; else all arguments are paths in the last session here.
@@ -80,7 +80,7 @@ fn say(entry: &SessionEntry) {
 }
 
 /// Short description of a session: `20260801-101500-42 (make test, 2h ago)`.
-pub(in crate::commands) fn brief(entry: &SessionEntry) -> String {
+pub(crate) fn brief(entry: &SessionEntry) -> String {
     let (command, age) = (quote_all(&entry.metadata.command), ago(&entry.metadata.started));
     format!("{} ({command}, {age})", entry.id)
 }

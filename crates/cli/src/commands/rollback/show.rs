@@ -21,7 +21,7 @@ pub(super) fn show(args: &ShowArgs, place: &SessionContext) -> Result<u8, Failur
 }
 
 /// Prints what the flags select; returns whether anything differs.
-pub(in crate::commands) fn present(
+pub(crate) fn present(
     choice: SessionChoice,
     args: &LookArgs,
     place: &SessionContext,

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{escape, shown};
 use nono::json::counts;
-use nono::rollback::{ChangeCounts, Conflicts, Done, Later, Merge, Plan};
+use nono::rollback::{Conflicts, Done, Later, Merge, Plan};
 use nono::snapshot::restore::{Skipped, Why};
 use nono::snapshot::{Change, ChangeType, Changes, Lost, repository_of};
 
 use crate::message;
-use crate::units::grouped;
+use crate::units::{grouped, some};
 
 /// Maximum number of lines of a list before a question.
 const SOME: usize = 20;
 
 /// Length of a list that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum Length {
+pub(crate) enum Length {
     All,
     /// Shortened, before a question; a dry run shows the rest.
     Cut,
@@ -26,16 +26,16 @@ pub(in crate::commands) enum Length {
 }
 
 /// Display of paths: relative to the root if there is only one, else absolute.
-pub(in crate::commands) struct Below<'a> {
+pub(crate) struct Below<'a> {
     root: Option<&'a Path>,
 }
 
 impl<'a> Below<'a> {
-    pub(in crate::commands) fn new(roots: &'a [PathBuf]) -> Below<'a> {
+    pub(crate) fn new(roots: &'a [PathBuf]) -> Below<'a> {
         Below { root: if let [root] = roots { Some(root) } else { None } }
     }
 
-    pub(in crate::commands) fn show(&self, path: &Path) -> String {
+    pub(crate) fn show(&self, path: &Path) -> String {
         match self.root.and_then(|root| path.strip_prefix(root).ok()) {
             Some(below) if below != Path::new("") => shown(below),
             _ => shown(path),
@@ -43,16 +43,13 @@ impl<'a> Below<'a> {
     }
 }
 
-/// Number with a noun: `1 session`, `1,200 sessions`.
-pub(in crate::commands) fn some(number: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
-}
-
 /// Lines of a plan.
-pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn plan(plan: &Plan, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.changes.is_empty() {
-        lines.extend(would_change(&plan.changes, below, length));
+        let words = ["bring back", "change", "remove", "set permissions of"];
+        lines.push(sentence(&plan.changes, words));
+        lines.extend(change_lines(&plan.changes, below, length));
         lines.extend(plan.may_be_others.then(|| message::MAY_BE_YOURS.to_owned()));
     } else if only_times(plan) {
         lines.push(format!("restore times or links of {}", some(plan.steps, "path")));
@@ -68,20 +65,21 @@ pub(in crate::commands) fn plan(plan: &Plan, below: &Below<'_>, length: Length) 
 
 /// Whether only times or hard links differ. Not if something is kept: then the times of the folders around it have
 /// changed for that reason.
-pub(in crate::commands) fn only_times(plan: &Plan) -> bool {
+pub(crate) fn only_times(plan: &Plan) -> bool {
     plan.steps > 0 && plan.changes.is_empty() && plan.kept.is_empty()
 }
 
 /// Notes on a plan, shown with and without a question.
-pub(in crate::commands) fn notes(plan: &Plan) -> Vec<String> {
+pub(crate) fn notes(plan: &Plan) -> Vec<String> {
     plan.notes.iter().map(|note| escape(note)).collect()
 }
 
 /// Lines of a report.
-pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn done(done: &Done, below: &Below<'_>, length: Length) -> Vec<String> {
     let mut lines = Vec::new();
     if !done.changes.is_empty() {
-        lines.push(did_change(&done.changes));
+        let words = ["brought back", "changed", "removed", "set permissions of"];
+        lines.push(sentence(&done.changes, words));
         lines.extend(change_lines(&done.changes, below, length));
     } else if done.undo.is_some() && !done.interrupted && done.written_merges().is_empty() {
         lines.push("restored times or links".to_owned());
@@ -96,17 +94,9 @@ pub(in crate::commands) fn done(done: &Done, below: &Below<'_>, length: Length) 
     lines
 }
 
-/// Lines about planned changes: `bring back 3, change 1`, and each change.
-pub(in crate::commands) fn would_change(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
-    let words = ["bring back", "change", "remove", "set permissions of"];
-    let mut lines = vec![sentence(&counts(changes), &words)];
-    lines.extend(change_lines(changes, below, length));
-    lines
-}
-
 /// One line per change. A git repository that is created or deleted is one line, and so are all changes of its history.
 /// What git executes in a restored repository has its own lines, so that it is not overlooked.
-pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
+fn change_lines(changes: &Changes, below: &Below<'_>, length: Length) -> Vec<String> {
     let comes_or_goes = |change: Change| {
         let git = repository_of(&change.path).filter(|git| change.path == git.join("HEAD"))?;
         matches!(change.change_type, ChangeType::Created | ChangeType::Deleted).then_some(git)
@@ -126,7 +116,7 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
     let folded: usize = repositories.values().map(Vec::len).sum();
     let rows = changes.len() - folded + repositories.len();
     let lines = changes.iter().filter_map(|change| match repository(&change) {
-        None => Some(change_line(&change, below)),
+        None => Some(format!("{} {}", mark(change.change_type), below.show(&change.path))),
         // At the place of its first file.
         Some(git) => repositories.remove(&git).map(|kinds| {
             let of = if whole.contains(&git) { "" } else { " of its history" };
@@ -136,34 +126,17 @@ pub(in crate::commands) fn change_lines(changes: &Changes, below: &Below<'_>, le
     cut_iter(lines, rows, length, |line| line)
 }
 
-/// Sentence about changes that were made: `brought back 3, changed 1`.
-pub(in crate::commands) fn did_change(changes: &Changes) -> String {
-    sentence(&counts(changes), &["brought back", "changed", "removed", "set permissions of"])
-}
-
-pub(in crate::commands) fn failed(
-    failed: &[(PathBuf, String)],
-    below: &Below<'_>,
-    length: Length,
-) -> Vec<String> {
-    if failed.is_empty() {
-        return Vec::new();
-    }
+fn failed(failed: &[(PathBuf, String)], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |(path, error): &(PathBuf, String)| format!("{}: {}", below.show(path), escape(error));
-    let mut lines = vec![format!("failed: {}", some(failed.len(), "path"))];
-    lines.extend(cut(failed, length, line));
-    lines
+    titled("failed", "path", failed, length, line)
 }
 
 /// Sentence about changes: `bring back 3, change 1`.
-fn sentence(counts: &ChangeCounts, words: &[&str; 4]) -> String {
+fn sentence(changes: &Changes, words: [&str; 4]) -> String {
+    let counts = counts(changes);
     let numbers = [counts.created, counts.modified, counts.deleted, counts.permissions_changed];
     let parts = words.iter().zip(numbers).filter(|(_, number)| *number > 0);
     parts.map(|(word, number)| format!("{word} {}", grouped(number))).collect::<Vec<_>>().join(", ")
-}
-
-fn change_line(change: &Change, below: &Below<'_>) -> String {
-    format!("{} {}", mark(change.change_type), below.show(&change.path))
 }
 
 /// Whether git never executes or reads a repository's file under this name.
@@ -189,38 +162,23 @@ fn mark(kind: ChangeType) -> char {
 }
 
 fn merges(merges: &[&Merge], below: &Below<'_>, length: Length, what: &str) -> Vec<String> {
-    if merges.is_empty() {
-        return Vec::new();
-    }
     let line = |merge: &&Merge| {
         format!("{}{}", below.show(&merge.path), if merge.clean { "" } else { ": with conflict markers" })
     };
-    let mut lines = vec![format!("{what}: {}", some(merges.len(), "file"))];
-    lines.extend(cut(merges, length, line));
-    lines
+    titled(what, "file", merges, length, line)
 }
 
-pub(in crate::commands) fn kept(
-    kept: &[Skipped],
-    merges: &[Merge],
-    below: &Below<'_>,
-    length: Length,
-) -> Vec<String> {
-    if kept.is_empty() {
-        return Vec::new();
-    }
+fn kept(kept: &[Skipped], merges: &[Merge], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Skipped| {
         let tried = merges.iter().any(|merge| merge.path == one.path);
         let also = if tried { ", and it cannot be merged" } else { "" };
         format!("{}: {}{also}", below.show(&one.path), escape(&one.why.to_string()))
     };
-    let mut lines = vec![format!("kept unchanged: {}", some(kept.len(), "path"))];
-    lines.extend(cut(kept, length, line));
-    lines
+    titled("kept unchanged", "path", kept, length, line)
 }
 
 /// Lines about paths that no restore brings back.
-pub(in crate::commands) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
+pub(crate) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<String> {
     let line = |one: &Lost| {
         let reason = escape(&one.reason);
         let slash = if one.is_dir { "/" } else { "" };
@@ -245,7 +203,7 @@ fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> 
 
 /// Hint how to restore paths that were kept because they changed later. `conflicts`: what was done about them; `undo`:
 /// the command that undoes the restore.
-pub(in crate::commands) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option<String> {
+pub(crate) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &str) -> Option<String> {
     let conflict = kept.iter().any(|one| one.why == Why::ChangedSince);
     conflict.then(|| match conflicts {
         Conflicts::Merge { markers: false } => format!(
@@ -262,7 +220,19 @@ pub(in crate::commands) fn hint(kept: &[Skipped], conflicts: Conflicts, undo: &s
     })
 }
 
-pub(in crate::commands) fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
+/// List below its title and number; nothing if it is empty.
+fn titled<T>(
+    title: &str,
+    what: &str,
+    list: &[T],
+    length: Length,
+    line: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let title = (!list.is_empty()).then(|| format!("{title}: {}", some(list.len(), what)));
+    title.into_iter().chain(cut(list, length, line)).collect()
+}
+
+fn cut<T>(list: &[T], length: Length, line: impl Fn(&T) -> String) -> Vec<String> {
     cut_iter(list.iter(), list.len(), length, line)
 }
 

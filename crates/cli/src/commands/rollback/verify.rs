@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use nono::diagnostic::{escape, shown};
 use nono::rollback::{AllVerified, Catalogue, Checks, SessionVerified, json};
 
-use super::text::some;
 use crate::args::VerifyArgs;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
 use crate::progress::observed;
-use crate::units::{bytes, grouped};
+use crate::units::{bytes, grouped, some};
 
 /// Maximum number of lost paths listed per snapshot.
 const NAMED: usize = 20;
@@ -26,9 +25,7 @@ pub(super) fn verify(args: &VerifyArgs, catalogue: &Catalogue) -> Result<u8, Fai
         }
         None => observed("checking", |observer| catalogue.verify_all(&observer))??,
     };
-    for problem in &found.unreadable {
-        message::line(&format!("error: {}", escape(&problem.to_string())));
-    }
+    message::problems("error", &found.unreadable);
     for id in &found.running {
         message::line(&format!("session {} is running: not checked", escape(id)));
     }
@@ -74,7 +71,7 @@ fn text(id: &str, found: &SessionVerified) -> String {
 }
 
 /// Lines about paths that cannot be restored.
-pub(in crate::commands) fn lost_paths(paths: &[PathBuf]) -> Vec<String> {
+pub(crate) fn lost_paths(paths: &[PathBuf]) -> Vec<String> {
     let mut lines: Vec<String> =
         paths.iter().take(NAMED).map(|path| format!("    lost: {}", shown(path))).collect();
     if paths.len() > NAMED {

@@ -200,7 +200,7 @@ fn what_a_patch_cannot_say_is_a_comment() {
     let set = crate::rollback::ChangeSet::between(&sample.manager, &0.into(), &2.into()).unwrap();
     let items: Vec<_> = set.items.iter().collect();
     let mut patch = Vec::new();
-    super::super::git::write(&sample.manager, &set, &items, &mut patch).unwrap();
+    super::super::git::write_patch(&sample.manager, &set, &items, &mut patch).unwrap();
     let text = String::from_utf8(patch.clone()).unwrap();
     assert!(text.starts_with("# a: permissions 0644, now 0600\ndiff --git a/b b/b\n"), "{text}");
     assert!(text.ends_with("# \"empty\\nfolder\": is an empty directory now\n"), "{text}");
@@ -224,7 +224,7 @@ fn a_closed_pipe_is_told() {
     let sample = Sample::new(&tree(&[("a", file("1\n"))]), &tree(&[("a", file("2\n"))]));
     let set = sample.changes();
     let items: Vec<_> = set.items.iter().collect();
-    let error = super::super::git::write(&sample.manager, &set, &items, &mut Closed).unwrap_err();
+    let error = super::super::git::write_patch(&sample.manager, &set, &items, &mut Closed).unwrap_err();
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     assert!(matches!(&error, crate::rollback::RollbackError::Io { source, .. } if broken(source)), "{error}");
 }

@@ -12,7 +12,7 @@ pub(super) fn patch_of(sample: &Sample) -> Vec<u8> {
     let set = sample.changes();
     let items: Vec<&Item> = set.items.iter().collect();
     let mut out = Vec::new();
-    git::write(&sample.manager, &set, &items, &mut out).unwrap();
+    git::write_patch(&sample.manager, &set, &items, &mut out).unwrap();
     out
 }
 

@@ -7,14 +7,13 @@ use nono::rollback::json::status;
 use nono::rollback::{Item, ItemKind, SessionEntry, SnapshotInfo, Status};
 use nono::snapshot::{Manifest, SnapshotId};
 
-use super::super::text::some;
 use super::Shown;
 use crate::age::{ago, local};
 use crate::commands::diff_output::DiffFailure;
 use crate::commands::rollback_notices::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
-use crate::units::{bytes, count, grouped};
+use crate::units::{bytes, count, grouped, some};
 
 /// Maximum number of lines of a list without `--full`.
 const SOME: usize = 200;

@@ -11,41 +11,26 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nono_sys::errno;
+use super::InstallError;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, readlinkat};
 use rustix::io::Errno;
-use thiserror::Error;
 
 /// Maximum size in bytes of a settings or instruction file.
-pub(crate) const MOST: u64 = 16 << 20;
+pub(super) const MOST: u64 = 16 << 20;
 
 /// Number of retries: `openat2` fails with EAGAIN while anything is renamed.
 const ATTEMPTS: usize = 128;
 
-/// Reasons why a file was not used.
-#[derive(Debug, Error)]
-pub(crate) enum ConfinedDirError {
-    #[error("{} is a link to {}, outside {}, and is not followed",
-        .path.display(), .target.display(), .root.display())]
-    LeadsOut { path: PathBuf, target: PathBuf, root: PathBuf },
-    #[error("{} is not a regular file", .path.display())]
-    NotAFile { path: PathBuf },
-    #[error("{} is larger than {MOST} bytes", .path.display())]
-    TooLarge { path: PathBuf },
-    #[error("{}: {}", .path.display(), errno::describe(.source))]
-    Io { path: PathBuf, source: io::Error },
-}
-
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct ConfinedDir {
+pub(super) struct ConfinedDir {
     /// The path as given; every path begins with it.
     root: PathBuf,
     folder: OwnedFd,
 }
 
 impl ConfinedDir {
-    pub(crate) fn open(root: &Path) -> Result<ConfinedDir, ConfinedDirError> {
+    pub(super) fn open(root: &Path) -> Result<ConfinedDir, InstallError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(CWD, root, flags, Mode::empty()).map_err(failed(root))?;
         Ok(ConfinedDir { root: root.to_owned(), folder })
@@ -56,7 +41,7 @@ impl ConfinedDir {
         if below.as_os_str().is_empty() { Path::new(".") } else { below }
     }
 
-    fn at(&self, path: &Path, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, ConfinedDirError> {
+    fn at(&self, path: &Path, flags: OFlags, how: ResolveFlags) -> Result<OwnedFd, InstallError> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | how;
         // The kernel refuses these flags together with O_PATH.
         let waits = OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -73,13 +58,20 @@ impl ConfinedDir {
         opened.map_err(|error| match error {
             Errno::XDEV | Errno::LOOP => self.leads_out(path),
             // A socket.
-            Errno::NXIO => ConfinedDirError::NotAFile { path: path.to_owned() },
+            Errno::NXIO => InstallError::NotAFile { path: path.to_owned() },
             error => failed(path)(error),
         })
     }
 
+    fn at_if_there(&self, path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, InstallError> {
+        match self.at(path, flags, ResolveFlags::empty()) {
+            Err(InstallError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     /// The error for a link that is not followed: names the first such link in the path.
-    fn leads_out(&self, path: &Path) -> ConfinedDirError {
+    fn leads_out(&self, path: &Path) -> InstallError {
         let mut place = self.root.clone();
         for name in self.below(path) {
             place.push(name);
@@ -88,21 +80,18 @@ impl ConfinedDir {
                 let whole = place.parent().unwrap_or(&place).join(&target);
                 let target = whole.canonicalize().unwrap_or(whole);
                 if !nono_policy::is_within(&target, &self.root) {
-                    return ConfinedDirError::LeadsOut { path: place, target, root: self.root.clone() };
+                    return InstallError::LeadsOut { path: place, target };
                 }
             }
         }
         let target = std::fs::read_link(path).unwrap_or_default();
-        ConfinedDirError::LeadsOut { path: path.to_owned(), target, root: self.root.clone() }
+        InstallError::LeadsOut { path: path.to_owned(), target }
     }
 
     /// The real location of a path; `None` if it does not exist.
-    pub(crate) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, ConfinedDirError> {
-        match self.at(path, OFlags::PATH, ResolveFlags::empty()) {
-            Ok(file) => self.name(&file).map(Some).map_err(failed(path)),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    pub(super) fn locate(&self, path: &Path) -> Result<Option<PathBuf>, InstallError> {
+        let file = self.at_if_there(path, OFlags::PATH)?;
+        file.map(|file| self.name(&file).map_err(failed(path))).transpose()
     }
 
     /// The path of an open file, beginning with the root as given.
@@ -113,16 +102,12 @@ impl ConfinedDir {
     }
 
     /// The content of a regular file; `None` if it does not exist.
-    pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ConfinedDirError> {
-        match self.at(path, OFlags::RDONLY, ResolveFlags::empty()) {
-            Ok(file) => whole(File::from(file), path).map(Some),
-            Err(error) if is_absent(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
+        self.at_if_there(path, OFlags::RDONLY)?.map(|file| whole(File::from(file), path)).transpose()
     }
 
     /// Whether the path is a dangling link.
-    pub(crate) fn is_dangling(&self, path: &Path) -> bool {
+    pub(super) fn is_dangling(&self, path: &Path) -> bool {
         let Ok((folder, name)) = self.parent(path, ResolveFlags::empty()) else { return false };
         readlinkat(&folder, name, Vec::new()).is_ok() && matches!(self.locate(path), Ok(None))
     }
@@ -132,15 +117,15 @@ impl ConfinedDir {
         &self,
         path: &'p Path,
         how: ResolveFlags,
-    ) -> Result<(OwnedFd, &'p std::ffi::OsStr), ConfinedDirError> {
+    ) -> Result<(OwnedFd, &'p std::ffi::OsStr), InstallError> {
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(ConfinedDirError::NotAFile { path: path.to_owned() });
+            return Err(InstallError::NotAFile { path: path.to_owned() });
         };
         Ok((self.at(dir, OFlags::PATH | OFlags::DIRECTORY, how)?, name))
     }
 
     /// The open real folder of a file and its real path, for writing it.
-    pub(crate) fn place(&self, path: &Path) -> Result<(OwnedFd, PathBuf), ConfinedDirError> {
+    pub(super) fn place(&self, path: &Path) -> Result<(OwnedFd, PathBuf), InstallError> {
         let real = if let Some(real) = self.locate(path)? {
             real
         } else {
@@ -152,7 +137,7 @@ impl ConfinedDir {
     }
 
     /// Create the folders above a file; returns those that were created, outermost first.
-    pub(crate) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, ConfinedDirError> {
+    pub(super) fn make_folders(&self, path: &Path) -> Result<Vec<PathBuf>, InstallError> {
         let mut made = Vec::new();
         let folders: Vec<&Path> = path.ancestors().skip(1).take_while(|dir| **dir != self.root).collect();
         for dir in folders.into_iter().rev() {
@@ -170,25 +155,21 @@ impl ConfinedDir {
     }
 
     /// Remove a file, or a link of that name.
-    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), ConfinedDirError> {
+    pub(super) fn remove_file(&self, path: &Path) -> Result<(), InstallError> {
         let (folder, name) = self.parent(path, ResolveFlags::empty())?;
         rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(failed(path))
     }
 
     /// Remove an empty folder.
-    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), ConfinedDirError> {
+    pub(super) fn remove_folder(&self, path: &Path) -> Result<(), InstallError> {
         let (folder, name) = self.parent(path, ResolveFlags::NO_SYMLINKS)?;
         rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(failed(path))
     }
 }
 
-fn is_absent(error: &ConfinedDirError) -> bool {
-    matches!(error, ConfinedDirError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-}
-
-fn failed(path: &Path) -> impl Fn(Errno) -> ConfinedDirError {
+fn failed(path: &Path) -> impl Fn(Errno) -> InstallError {
     let path = path.to_owned();
-    move |error| ConfinedDirError::Io { path: path.clone(), source: error.into() }
+    move |error| InstallError::Io { path: path.clone(), source: error.into() }
 }
 
 fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
@@ -197,29 +178,29 @@ fn named(file: &OwnedFd) -> Result<PathBuf, Errno> {
 }
 
 /// The content of a file that was opened with `O_NONBLOCK`.
-fn whole(file: File, path: &Path) -> Result<Vec<u8>, ConfinedDirError> {
-    let io = |source| ConfinedDirError::Io { path: path.to_owned(), source };
+fn whole(file: File, path: &Path) -> Result<Vec<u8>, InstallError> {
+    let io = |source| InstallError::Io { path: path.to_owned(), source };
     let about = file.metadata().map_err(io)?;
     if !about.is_file() {
-        return Err(ConfinedDirError::NotAFile { path: path.to_owned() });
+        return Err(InstallError::NotAFile { path: path.to_owned() });
     }
     let mut bytes = Vec::new();
     if about.len() <= MOST {
         file.take(MOST + 1).read_to_end(&mut bytes).map_err(io)?;
     }
     if about.len() > MOST || bytes.len() as u64 > MOST {
-        return Err(ConfinedDirError::TooLarge { path: path.to_owned() });
+        return Err(InstallError::TooLarge { path: path.to_owned(), limit: MOST });
     }
     Ok(bytes)
 }
 
 /// The content of a regular file, following links anywhere; `None` if it does not exist.
-pub(crate) fn read_anywhere(path: &Path) -> Result<Option<Vec<u8>>, ConfinedDirError> {
+pub(super) fn read_anywhere(path: &Path) -> Result<Option<Vec<u8>>, InstallError> {
     match nono_sys::fs::open_regular(path) {
         Ok(Some(file)) => whole(file, path).map(Some),
-        Ok(None) => Err(ConfinedDirError::NotAFile { path: path.to_owned() }),
+        Ok(None) => Err(InstallError::NotAFile { path: path.to_owned() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfinedDirError::Io { path: path.to_owned(), source }),
+        Err(source) => Err(InstallError::Io { path: path.to_owned(), source }),
     }
 }
 

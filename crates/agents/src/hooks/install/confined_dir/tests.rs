@@ -32,8 +32,8 @@ fn links_lead_around_in_the_folder_and_not_out_of_it() {
     }
     for out in ["relative", "absolute", "folder/key", "magic/etc/passwd"] {
         let error = beneath.read(&root.join(out)).unwrap_err();
-        assert!(matches!(error, ConfinedDirError::LeadsOut { .. }), "{out}: {error}");
-        assert!(matches!(beneath.place(&root.join(out)), Err(ConfinedDirError::LeadsOut { .. })), "{out}");
+        assert!(matches!(error, InstallError::LeadsOut { .. }), "{out}: {error}");
+        assert!(matches!(beneath.place(&root.join(out)), Err(InstallError::LeadsOut { .. })), "{out}");
         assert!(beneath.make_folders(&root.join(out).join("x/y")).is_err(), "{out}");
     }
     let error = beneath.read(&root.join("folder/key")).unwrap_err().to_string();
@@ -65,12 +65,12 @@ fn only_regular_files_of_a_bearable_size_are_read() {
     assert!(pipe.success());
     for special in ["socket", "pipe", "sub"] {
         let error = beneath.read(&root.join(special)).unwrap_err();
-        assert!(matches!(error, ConfinedDirError::NotAFile { .. }), "{special}: {error}");
+        assert!(matches!(error, InstallError::NotAFile { .. }), "{special}: {error}");
         assert!(read_anywhere(&root.join(special)).is_err(), "{special}");
     }
     File::create(root.join("large")).unwrap().set_len(MOST + 1).unwrap();
-    assert!(matches!(beneath.read(&root.join("large")), Err(ConfinedDirError::TooLarge { .. })));
-    assert!(matches!(read_anywhere(&root.join("large")), Err(ConfinedDirError::TooLarge { .. })));
+    assert!(matches!(beneath.read(&root.join("large")), Err(InstallError::TooLarge { .. })));
+    assert!(matches!(read_anywhere(&root.join("large")), Err(InstallError::TooLarge { .. })));
     // Outside a project the user's own symlinks are followed.
     assert_eq!(read_anywhere(&root.join("relative")).unwrap().unwrap(), b"KEY");
 }
