@@ -48,24 +48,38 @@ impl Cancel {
     }
 }
 
+/// Callback as an argument. It is called as `progress(done, total)`; a total of 0 is not known yet.
+#[derive(Debug)]
+pub(crate) struct Progress(Py<PyAny>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Progress {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Progress> {
+        if !object.is_callable() {
+            return Err(PyTypeError::new_err("progress must be callable, as progress(done, total)"));
+        }
+        Ok(Progress(object.to_owned().unbind()))
+    }
+}
+
 /// Progress callback and cancellation of one piece of long work.
 #[derive(Debug, Default)]
 pub(crate) struct TaskWatch {
-    progress: Option<Py<PyAny>>,
+    progress: Option<Progress>,
     cancel: Option<Cancel>,
 }
 
-impl TaskWatch {
-    /// `progress` is called as `progress(done, total)`; a total of 0 is not known yet.
-    pub(crate) fn new(
-        py: Python<'_>,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<Cancel>,
-    ) -> PyResult<TaskWatch> {
-        if progress.as_ref().is_some_and(|progress| !progress.bind(py).is_callable()) {
-            return Err(PyTypeError::new_err("progress must be callable, as progress(done, total)"));
-        }
-        Ok(TaskWatch { progress, cancel })
+impl From<(Option<Progress>, Option<Cancel>)> for TaskWatch {
+    fn from((progress, cancel): (Option<Progress>, Option<Cancel>)) -> TaskWatch {
+        TaskWatch { progress, cancel }
+    }
+}
+
+/// Work that is neither watched nor cancelled.
+impl From<()> for TaskWatch {
+    fn from((): ()) -> TaskWatch {
+        TaskWatch::default()
     }
 }
 
@@ -111,7 +125,7 @@ impl Observer for TaskProgress {
 /// of a signal or a callback is, since it would be lost otherwise.
 pub(crate) fn long<T: Send>(
     py: Python<'_>,
-    watch: &TaskWatch,
+    watch: impl Into<TaskWatch>,
     work: impl FnOnce(&TaskProgress) -> PyResult<T> + Send,
 ) -> PyResult<T> {
     long_with(py, watch, TaskProgress::default(), work)
@@ -120,10 +134,11 @@ pub(crate) fn long<T: Send>(
 /// Like [`long`], with a `live` that the caller shares with others.
 pub(crate) fn long_with<T: Send>(
     py: Python<'_>,
-    watch: &TaskWatch,
+    watch: impl Into<TaskWatch>,
     live: TaskProgress,
     work: impl FnOnce(&TaskProgress) -> PyResult<T> + Send,
 ) -> PyResult<T> {
+    let watch = &watch.into();
     if watch.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
         return Err(cancelled());
     }
@@ -189,7 +204,7 @@ fn attend(watch: &TaskWatch, live: &TaskProgress, is_over: &std::sync::mpsc::Rec
 }
 
 fn tell(py: Python<'_>, watch: &TaskWatch, live: &TaskProgress) -> PyResult<()> {
-    let Some(progress) = &watch.progress else { return Ok(()) };
+    let Some(Progress(progress)) = &watch.progress else { return Ok(()) };
     let (done, total) = (live.done.load(Ordering::Relaxed), live.total.load(Ordering::Relaxed));
     progress.call1(py, (done, total)).map(drop)
 }

@@ -2,7 +2,8 @@
 //!
 //! Nothing is decided here. Arguments become values of the library, its results become Python objects, its errors
 //! exceptions (`error`); long work runs in another thread, while the caller's waits without the interpreter (`long`).
-//! What is more comfortable in Python (context managers, async variants, the audit module) is in `python/nono_py`.
+//! What is more comfortable in Python (context managers, async variants, the audit module, and the classes of results,
+//! which are records over the JSON of the library: [`plain::Record`]) is in `python/nono_py`.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments arrive as Python hands them over")]
 #![allow(
@@ -24,7 +25,6 @@ mod paths;
 mod plain;
 mod policy;
 mod proxy;
-mod render;
 mod session;
 mod snapshot;
 
@@ -55,23 +55,12 @@ mod _nono_py {
     #[pymodule_export]
     use crate::checkpoint::{
         call::CheckpointCall,
-        hooks::{HookChanges, HookStatus, hooks_install, hooks_remove, hooks_status, risk_of},
-        notes::CheckpointNote,
-        reports::{
-            CheckpointProject, CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport,
-            PruneReport,
-        },
+        hooks::{hooks_install, hooks_remove, hooks_status, risk_of},
         shared_manager::CheckpointManager,
         turns::{AgentTurns, FileVersions},
-        values::{Checkpoint, CheckpointResult, CheckpointStats},
     };
     #[pymodule_export]
     use crate::exec::{ExecResult, sandboxed_exec};
-    #[pymodule_export]
-    use crate::history::{
-        changes::{HistoryChange, HistoryChanges},
-        restore::RestoreResult,
-    };
     #[cfg(debug_assertions)]
     #[pymodule_export]
     use crate::panic_guard::_panic;
@@ -90,21 +79,18 @@ mod _nono_py {
     #[pymodule_export]
     use crate::session::{
         _resolve, _run,
-        approve::{ApprovalReply, ApprovalRequest},
+        approve::ApprovalReply,
         control::{RunningSession, running_sessions, stop_session},
         host::{_serve_network, _serve_webhook},
-        report::{Denial, SessionReport},
         sessions::{RollbackSession, cleanup_sessions, list_sessions, open_session, verify_sessions},
         undo_points::undo_points,
     };
     #[pymodule_export]
     use crate::snapshot::{
-        coverage::Coverage,
         exclusion::ExclusionConfig,
         manager::SnapshotManager,
         manifest::SnapshotManifest,
         metadata::SessionMetadata,
-        restored::RestoreReport,
         values::{Change, ContentHash, FileState},
     };
 

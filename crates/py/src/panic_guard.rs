@@ -24,7 +24,7 @@ pub(crate) fn bug(panic: &(dyn Any + Send)) -> PyErr {
 #[allow(clippy::panic, reason = "this is what it is for")]
 pub(crate) fn _panic(py: Python<'_>, beside: bool) -> PyResult<()> {
     if beside {
-        return crate::blocking::long(py, &crate::blocking::TaskWatch::default(), |_| panic!("on purpose"));
+        return crate::blocking::long(py, (), |_| panic!("on purpose"));
     }
     guard(|| panic!("on purpose"))
 }

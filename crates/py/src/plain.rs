@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,6 +15,55 @@ use crate::error::{NonoError, Raise};
 use crate::paths;
 use crate::proxy::InjectMode;
 use crate::snapshot::values::ContentHash;
+
+/// Value for a class of `python/nono_py`, made without the interpreter: its data are those of `--json`.
+#[derive(Debug)]
+pub(crate) struct Record {
+    class: &'static str,
+    data: Value,
+    more: Vec<(&'static str, Extra)>,
+}
+
+/// Attribute of a [`Record`] that its data do not have.
+#[derive(Debug)]
+pub(crate) enum Extra {
+    Json(Value),
+    Bytes(Vec<u8>),
+    Raised(PyErr),
+    Record(Record),
+    Object(Py<PyAny>),
+}
+
+impl Record {
+    pub(crate) fn new(class: &'static str, data: Value) -> Record {
+        Record { class, data, more: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, extra: Extra) -> Record {
+        self.more.push((name, extra));
+        self
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Record {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let more = PyDict::new(py);
+        for (name, extra) in self.more {
+            match extra {
+                Extra::Json(value) => more.set_item(name, plain(py, &value)?)?,
+                Extra::Bytes(bytes) => more.set_item(name, PyBytes::new(py, &bytes))?,
+                Extra::Raised(error) => more.set_item(name, error.into_value(py))?,
+                Extra::Record(record) => more.set_item(name, record)?,
+                Extra::Object(object) => more.set_item(name, object)?,
+            }
+        }
+        py.import("nono_py")?.getattr(self.class)?.call1((plain(py, &self.data)?, more))
+    }
+}
 
 /// Converts any serialisable value.
 pub(crate) fn value<'py, T: Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {

@@ -449,13 +449,14 @@ def test_values_are_frozen_and_have_no_constructor(manager: CheckpointManager, p
     checkpoint = taken.checkpoint
     assert checkpoint is not None
     for value in (taken, checkpoint, manager.diff(project, 1), manager.plan(project, 1), manager.status()):
+        kind: Any = type(value)
         with pytest.raises(TypeError):
-            type(value)()
+            kind()
         with pytest.raises(AttributeError):
             value.nothing = 1  # type: ignore[union-attr]
         assert repr(value).startswith(type(value).__name__ + "(")
     with pytest.raises(AttributeError):
-        checkpoint.name = "x"  # type: ignore[misc]
+        checkpoint.name = "x"  # type: ignore[assignment]
     assert "'by hand'" in repr(checkpoint)
     with pytest.raises(TypeError):
         type("Sub", (CheckpointManager,), {})

@@ -176,6 +176,10 @@ def test_sessions_and_checkpoints_have_the_same_classes(project: Path, tmp_path:
     assert (of_session.session, of_session.project) == (report.session_id, None)
     assert (of_project.session, of_project.project) == (None, str(project))
     assert [one.change_type for one in of_session.changes] == ["modified"] and of_session.changes[0].patch is None
+    checked = [session.rollback.verify(), nono.verify_sessions(), manager.verify()]
+    assert {type(one) for one in checked} == {nono.VerifyReport} and all(one.good for one in checked)
+    pruned = [nono.cleanup_sessions(keep=9, dry_run=True), manager.prune(dry_run=True)]
+    assert {type(one) for one in pruned} == {nono.PruneReport} and all(one.dry_run for one in pruned)
     # Nothing chosen, as a plan.
     assert session.restore([], dry_run=True).dry_run
 
@@ -384,10 +388,11 @@ def test_values_are_plain(project: Path) -> None:
     past = nono.open_session("plain")
     assert past.to_dict()["session_id"] == report.session_id and past.name == "plain"
     assert report.coverage is not None and report.coverage["files"] > 0
+    kind: Any = nono.SessionReport
     with pytest.raises(TypeError):
-        type("Sub", (nono.SessionReport,), {})
+        type("Sub", (kind,), {})
     with pytest.raises(TypeError):
-        nono.SessionReport()
+        kind()
 
 
 def test_names_of_any_bytes(project: Path) -> None:
@@ -438,8 +443,10 @@ def test_past_sessions(project: Path) -> None:
     assert (past.status, past.exit_code, past.tracked_paths) == ("finished", 0, [str(project)])
     checked = past.verify()
     all_checked = nono.verify_sessions()
-    assert all_checked["good"] and checked in all_checked["sessions"] and all_checked["running"] == []
-    assert checked["good"] and checked["problems"] == []
+    assert all_checked.good and checked.to_dict() in all_checked.to_dict()["sessions"] and all_checked.running == []
+    assert checked.good and not checked.problems and not checked.lost and checked.session == second.session_id
+    assert checked.sealed and checked.snapshots and all_checked.objects >= checked.objects > 0
+    assert [one.session for one in all_checked.sessions] == [second.session_id, first.session_id]
     assert [one["id"] for one in past.snapshots()][0] == 0
     assert past.coverage()["files"] > 0
     past.pin()
@@ -452,7 +459,8 @@ def test_past_sessions(project: Path) -> None:
     with pytest.raises(ValueError):
         nono.cleanup_sessions()
     removed = nono.cleanup_sessions(remove_all=True)
-    assert [one["session_id"] for one in removed["removed"]] == [first.session_id]
+    assert [one["session_id"] for one in removed.sessions] == [first.session_id]
+    assert not removed.removed and not removed.problems and removed.to_dict()["removed"] == removed.sessions
     with pytest.raises(nono.SessionError):
         nono.open_session(first.session_id).changes()
 

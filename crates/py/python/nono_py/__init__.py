@@ -73,39 +73,36 @@ from ._nono_py import (
 from ._nono_py import (
     Change,
     ContentHash,
-    Coverage,
     ExclusionConfig,
     FileState,
-    RestoreReport,
     SessionMetadata,
     SnapshotManager,
     SnapshotManifest,
 )
-from ._changes import ChangeList
 from ._snapshot_block import Snapshot
+from ._snapshots import ChangeList, Coverage, RestoreReport
 
-# --- changes and restores
-from ._nono_py import HistoryChange, HistoryChanges, RestoreResult
+# --- changes, restores and reports, of sessions and of checkpoints
+from ._history import HistoryChange, HistoryChanges, PruneReport, RestoreResult, VerifyReport
 
 # --- checkpoints
-from ._checkpoints import CheckpointList
-from ._nono_py import (
-    AgentTurns,
-    Checkpoint,
-    CheckpointCall,
-    CheckpointManager,
+from ._checkpoints import (
+    CheckpointList,
     CheckpointNote,
     CheckpointProject,
     CheckpointResult,
-    CheckpointStats,
     CheckpointStatus,
-    CheckpointVerification,
-    FileVersions,
     ForgetReport,
     HookChanges,
     HookStatus,
     ImportReport,
-    PruneReport,
+)
+from ._history import Checkpoint, CheckpointStats
+from ._nono_py import (
+    AgentTurns,
+    CheckpointCall,
+    CheckpointManager,
+    FileVersions,
     hooks_install,
     hooks_remove,
     hooks_status,
@@ -114,11 +111,8 @@ from ._nono_py import (
 
 # --- sessions
 from ._nono_py import (
-    ApprovalRequest,
-    Denial,
     RollbackSession,
     RunningSession,
-    SessionReport,
     cleanup_sessions,
     list_sessions,
     open_session,
@@ -127,7 +121,11 @@ from ._nono_py import (
     undo_points,
     verify_sessions,
 )
+from ._reports import ApprovalRequest, Denial, SessionReport
 from ._session import RunOptions, Session, resolve, run
+
+CheckpointVerification = VerifyReport
+"""Former name of ``VerifyReport``."""
 
 if TYPE_CHECKING:
     from . import aio as aio
@@ -188,10 +186,12 @@ __all__ = [
     "Snapshot",
     "SnapshotManager",
     "SnapshotManifest",
-    # --- changes and restores
+    # --- changes, restores and reports, of sessions and of checkpoints
     "HistoryChange",
     "HistoryChanges",
+    "PruneReport",
     "RestoreResult",
+    "VerifyReport",
     # --- checkpoints
     "AgentTurns",
     "Checkpoint",
@@ -209,7 +209,6 @@ __all__ = [
     "HookChanges",
     "HookStatus",
     "ImportReport",
-    "PruneReport",
     "hooks_install",
     "hooks_remove",
     "hooks_status",

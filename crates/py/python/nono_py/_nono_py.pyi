@@ -1,13 +1,24 @@
 """The native half of ``nono_py``; import from there."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypedDict, final, type_check_only
 
 from typing_extensions import NotRequired
 
-from ._changes import ChangeList
-from ._checkpoints import CheckpointList
+from ._checkpoints import (
+    CheckpointList,
+    CheckpointNote,
+    CheckpointResult,
+    CheckpointStatus,
+    ForgetReport,
+    HookChanges,
+    HookStatus,
+    ImportReport,
+)
+from ._history import Checkpoint, HistoryChanges, PruneReport, RestoreResult, VerifyReport
+from ._reports import SessionReport
+from ._snapshots import ChangeList, Coverage, RestoreReport
 
 StrPath = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -663,37 +674,6 @@ class Change:
         """The values as a plain dict."""
 
 @final
-class Coverage:
-    """The coverage of a snapshot: what it holds and does not hold, in numbers and examples."""
-
-    @property
-    def files(self) -> int:
-        """Regular files in the snapshot."""
-    @property
-    def bytes(self) -> int:
-        """Bytes in them."""
-    @property
-    def directories(self) -> int: ...
-    @property
-    def others(self) -> int:
-        """Links, FIFOs, sockets and devices in the snapshot."""
-    @property
-    def entries_left_out(self) -> int:
-        """Names that were left out; a directory counts once, with everything in it."""
-    @property
-    def left_out(self) -> list[dict[str, Any]]:
-        """Excluded paths by cause: cause, entries, directories, examples (dicts of path and reason)."""
-    @property
-    def notes(self) -> list[str]:
-        """Further notes: a tracked path that does not exist, ignore rules that were not applied."""
-    @property
-    def is_complete(self) -> bool:
-        """Whether every tracked path is in it, and nothing but nono's own state was left out."""
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a plain dict."""
-    def _repr_html_(self) -> str: ...
-
-@final
 class ExclusionConfig:
     """Rules for what snapshots exclude.
 
@@ -779,34 +759,6 @@ class SnapshotManifest:
         left out because_of (the path that was) and reason."""
     def to_dict(self) -> dict[str, Any]:
         """All values as a plain dict."""
-
-@final
-class RestoreReport:
-    """Result of a restore."""
-
-    @property
-    def applied(self) -> ChangeList:
-        """The changes in the tree, sorted by path."""
-    @property
-    def skipped(self) -> list[tuple[str, str]]:
-        """The paths that were kept, as pairs of path and reason."""
-    @property
-    def failed(self) -> list[tuple[str, str]]:
-        """The paths that could not be restored, or not completely, as pairs of path and reason."""
-    @property
-    def kept(self) -> list[str]:
-        """Paths that others wrote during the restore; their contents were stored before they were replaced."""
-    @property
-    def lost(self) -> list[tuple[str, str]]:
-        """Paths not in the snapshot that are gone or changed, as pairs of path and what became of it."""
-    @property
-    def safety(self) -> str:
-        """The id of the snapshot that was taken before."""
-    @property
-    def is_complete(self) -> bool:
-        """Whether everything that the snapshot holds was restored."""
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a plain dict."""
 
 @final
 class SessionMetadata:
@@ -960,457 +912,7 @@ class SnapshotManager:
 
 Conflicts = Literal["keep", "merge", "merge_with_markers", "force"]
 
-@final
-class HistoryChange:
-    """One path that differs."""
-
-    @property
-    def path(self) -> str:
-        """The absolute path where it is, or was if it is gone."""
-    @property
-    def change_type(self) -> Literal["created", "modified", "deleted", "permissions_changed", "renamed"]:
-        """\"renamed" only in a list of differences."""
-    @property
-    def size_delta(self) -> int:
-        """Bytes of regular files: new less old."""
-    @property
-    def renamed_from(self) -> str | None:
-        """The previous path, if it was renamed."""
-    @property
-    def executes_later(self) -> Any:
-        """Reason why this will run outside the sandbox later, without a request of the user: a git hook, a shell's start
-        file, a build script. None if it will not, and outside of a list of differences."""
-    @property
-    def binary(self) -> bool | None:
-        """Whether its content is no text; None outside of a checkpoint's diff."""
-    @property
-    def insertions(self) -> int | None:
-        """Number of lines added; None if lines are not counted."""
-    @property
-    def deletions(self) -> int | None:
-        """Number of lines removed; None if lines are not counted."""
-    @property
-    def patch(self) -> str | None:
-        """The change as a patch; None outside of a checkpoint's diff. Bytes that are not UTF-8 are surrogates."""
-    def to_dict(self) -> dict[str, Any]:
-        """All values as a plain dict, as in ``--json``."""
-
-@final
-class HistoryChanges:
-    """Differences between two states: a sequence, what will run later first."""
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint it was compared with; None for a session."""
-    @property
-    def changes(self) -> list[HistoryChange]:
-        """One for each path, as a list."""
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of changes of each kind."""
-    @property
-    def patch(self) -> str:
-        """The changes since a checkpoint as one patch for ``git apply`` and ``patch -p1``.
-
-        Bytes that are not UTF-8 are surrogates. Changes of a session have none: its ``diff()`` returns it.
-        """
-    @property
-    def patch_bytes(self) -> bytes:
-        """The patch as bytes."""
-    def to_dict(self) -> dict[str, Any]:
-        """All values as a plain dict, as in ``--json``."""
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> HistoryChange: ...
-    def __iter__(self) -> Iterator[HistoryChange]: ...
-    def _repr_html_(self) -> str: ...
-
-@final
-class RestoreResult:
-    """Result of a restore or an undo; with ``dry_run``, its plan."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether this is only a plan, and nothing was done."""
-    @property
-    def ok(self) -> bool:
-        """Whether it is complete: nothing was kept or lost, nothing failed, and it was not interrupted."""
-    @property
-    def changes(self) -> list[HistoryChange]:
-        """The changes that were made."""
-    @property
-    def kept(self) -> list[tuple[str, str]]:
-        """Paths that were kept, as (path, reason): changed later, for example."""
-    @property
-    def lost(self) -> list[tuple[str, str]]:
-        """Paths that are in no snapshot and that are gone or changed, as (path, what became of it)."""
-    @property
-    def failed(self) -> list[tuple[str, str]]:
-        """Paths that could not be restored, as (path, error)."""
-    @property
-    def merged(self) -> list[str]:
-        """Files that were merged with changes by others."""
-    @property
-    def notes(self) -> list[str]:
-        """Other information about it."""
-    @property
-    def interrupted(self) -> bool:
-        """Whether it was interrupted: ``recover()`` of the session or the next call on the project completes it."""
-    @property
-    def undo_id(self) -> str | None:
-        """The id of this restore, which ``undo()`` reverts; None if nothing was changed, or if it is an undo in a project."""
-    @property
-    def cannot_tell_conflicts(self) -> bool:
-        """Whether the owner's changes could not be told from others: all of them were reverted."""
-    @property
-    def left_alone(self) -> list[str]:
-        """Repositories that differ and were left alone."""
-    @property
-    def unrecorded(self) -> str | None:
-        """Reason why it is not in the audit log; None if it is."""
-    @property
-    def session(self) -> str | None:
-        """The id of the session; None for a project."""
-    @property
-    def project(self) -> str | None:
-        """The project's folder; None for a session."""
-    @property
-    def checkpoint(self) -> str | None:
-        """The id of the checkpoint that was gone back to; of an undo, the one that the undone restore had gone back to.
-
-        None in a plan, for a session, and if the log of restores lost it.
-        """
-    @property
-    def turns_undone(self) -> list[str]:
-        """Turns of agents that were undone, oldest first."""
-    @property
-    def not_covered(self) -> int | None:
-        """Number of paths of the project that the checkpoint does not hold and a restore does not touch; None if unknown."""
-    def to_dict(self) -> dict[str, Any]:
-        """All values as a plain dict, as in ``--json``."""
-    def _repr_html_(self) -> str: ...
-
 # --- checkpoints
-
-@final
-class CheckpointStats:
-    """Changes after a checkpoint: up to the next one; for the newest, up to the end of the agent's last call."""
-
-    @property
-    def files(self) -> int:
-        """Number of files that differ."""
-    @property
-    def insertions(self) -> int:
-        """Number of lines added."""
-    @property
-    def deletions(self) -> int:
-        """Number of lines removed."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints list --json``."""
-
-@final
-class Checkpoint:
-    """A stored state of a project. Checkpoints with the same id are equal."""
-
-    @property
-    def id(self) -> str:
-        """Its permanent id: twelve hexadecimal digits."""
-    @property
-    def short_id(self) -> str:
-        """The beginning of its id, as lists show it."""
-    @property
-    def number(self) -> int | None:
-        """Its place in the list that it comes from, counted from 1, the newest; None if it comes from elsewhere."""
-    @property
-    def here(self) -> bool:
-        """Whether the project was restored to it and no work began since; False if it comes from no list."""
-    @property
-    def time(self) -> str:
-        """The time it was taken: ISO 8601, UTC."""
-    @property
-    def reason(self) -> str:
-        """The reason it was taken for. Untrusted text."""
-    @property
-    def agent(self) -> str | None:
-        """The agent that it was taken for."""
-    @property
-    def session(self) -> str | None:
-        """The agent's own id of the conversation."""
-    @property
-    def turn(self) -> str | None:
-        """The turn of the agent that it was taken in."""
-    @property
-    def tool(self) -> str | None:
-        """The tool that was about to run."""
-    @property
-    def call(self) -> str | None:
-        """The agent's own id of the call."""
-    @property
-    def run(self) -> str | None:
-        """The session of ``nono run`` around it."""
-    @property
-    def name(self) -> str | None:
-        """Its name, if it was given one: then it is never removed by itself."""
-    @property
-    def pinned(self) -> bool:
-        """Whether it is kept until it is unpinned."""
-    @property
-    def imported_from(self) -> str | None:
-        """The other tool's name of it, if it was imported."""
-    @property
-    def files(self) -> int:
-        """The number of files it holds."""
-    @property
-    def not_covered(self) -> int:
-        """The number of paths it does not hold and a restore does not touch."""
-    @property
-    def stats(self) -> CheckpointStats | None:
-        """The changes after it; None if it comes from no list."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints list --json``."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class CheckpointResult:
-    """Result of requesting a checkpoint. A failure is one of them: an agent's work goes on."""
-
-    @property
-    def result(self) -> str:
-        """\"taken", "skipped" or "failed"."""
-    @property
-    def taken(self) -> bool:
-        """Whether one was taken now."""
-    @property
-    def skipped(self) -> bool:
-        """Whether none was needed; ``why`` has the reason."""
-    @property
-    def failed(self) -> bool:
-        """Whether it failed, so that there is no protection; ``why`` and ``error`` have the reason."""
-    @property
-    def is_protected(self) -> bool:
-        """Whether a checkpoint shows the project as it was before: one taken now, or one that was there already."""
-    @property
-    def project(self) -> str:
-        """The project's folder; of a failure, the folder that was asked about."""
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint, if one was taken now."""
-    @property
-    def checkpoint_id(self) -> str | None:
-        """The id of the checkpoint that protects: taken now, or there already."""
-    @property
-    def why(self) -> str | None:
-        """\"disabled", "this_turn" or "unchanged"; of a failure, what went wrong."""
-    @property
-    def error(self) -> Exception | None:
-        """The exception of a failure, which was not raised."""
-    @property
-    def coverage(self) -> Coverage | None:
-        """The coverage of the checkpoint, if one was taken now."""
-    def raise_if_failed(self) -> None:
-        """Raise the failure, if it is one."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints create --json``."""
-
-@final
-class CheckpointNote:
-    """Note to an agent about a restore since its last query."""
-
-    @property
-    def project(self) -> str:
-        """The project's folder."""
-    @property
-    def checkpoint(self) -> str:
-        """The id of the checkpoint that was gone back to."""
-    @property
-    def turns_undone(self) -> list[str]:
-        """The agent's turns that were undone; with ``came_back``, brought back."""
-    @property
-    def files(self) -> list[str]:
-        """Restored files, relative to the project; at most a hundred."""
-    @property
-    def restore(self) -> str:
-        """The id of the restore."""
-    @property
-    def came_back(self) -> bool:
-        """Whether an undo brought these turns back, after the agent had the note that they are gone."""
-    def to_dict(self) -> dict[str, Any]:
-        """The values as a plain dict."""
-
-@final
-class CheckpointProject:
-    """One project that has checkpoints."""
-
-    @property
-    def hash(self) -> str:
-        """The name of its folder below ``projects/`` in nono's state."""
-    @property
-    def workdir(self) -> str:
-        """The project's folder."""
-    @property
-    def checkpoints(self) -> int:
-        """Number of its checkpoints."""
-    @property
-    def last_touch(self) -> str:
-        """Time of the last work in it: ISO 8601, UTC."""
-    @property
-    def state(self) -> str:
-        """\"live", or "orphan" if its folder is gone."""
-    @property
-    def unprotected(self) -> str | None:
-        """Reason why the last checkpoint failed, so that nothing protects the project; None if it is protected."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints status --json``."""
-
-@final
-class CheckpointStatus:
-    """Status of all projects, with the disk usage of their checkpoints."""
-
-    @property
-    def enabled(self) -> bool:
-        """Whether ``ensure_checkpoint`` takes any."""
-    @property
-    def base(self) -> str:
-        """nono's own folder."""
-    @property
-    def total_bytes(self) -> int:
-        """Disk usage of checkpoints and archives of superseded formats."""
-    @property
-    def store_bytes(self) -> int:
-        """Disk usage of checkpoints."""
-    @property
-    def legacy_bytes(self) -> int:
-        """Disk usage of archives of superseded formats."""
-    @property
-    def exact(self) -> bool:
-        """Whether ``store_bytes`` was counted, and nothing was written since; else it is not less than it says."""
-    @property
-    def projects(self) -> list[CheckpointProject]:
-        """The last one touched first."""
-    @property
-    def legacy(self) -> list[tuple[str, int]]:
-        """Archives of superseded formats, as (name, bytes)."""
-    @property
-    def unprotected(self) -> list[tuple[str, str, str]]:
-        """Folders whose first checkpoint failed, as (path, why, time)."""
-    @property
-    def problems(self) -> list[str]:
-        """Projects that cannot be read."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints status --json``."""
-    def _repr_html_(self) -> str: ...
-
-@final
-class PruneReport:
-    """Result of pruning, or with ``dry_run`` its preview."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether nothing was changed."""
-    @property
-    def removed(self) -> list[tuple[str, list[Checkpoint]]]:
-        """Projects, each with the checkpoints that were removed."""
-    @property
-    def projects_removed(self) -> list[str]:
-        """Projects that were removed completely."""
-    @property
-    def legacy(self) -> list[tuple[str, int]]:
-        """Archives of superseded formats that were removed, as (name, bytes)."""
-    @property
-    def bytes_before(self) -> int:
-        """Disk usage of checkpoints before."""
-    @property
-    def bytes_after(self) -> int:
-        """Disk usage of checkpoints now."""
-    @property
-    def over_budget(self) -> bool:
-        """Whether the size still exceeds the limit: what is left is pinned, named, or the newest of its project."""
-    @property
-    def problems(self) -> list[str]:
-        """Errors for what could not be removed."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints prune --json``."""
-
-@final
-class CheckpointVerification:
-    """Result of verifying checkpoints."""
-
-    @property
-    def good(self) -> bool:
-        """Whether everything is intact."""
-    @property
-    def projects(self) -> int:
-        """Number of projects checked."""
-    @property
-    def checkpoints(self) -> int:
-        """Number of checkpoints checked."""
-    @property
-    def objects(self) -> int:
-        """Number of contents read."""
-    @property
-    def bytes(self) -> int:
-        """Number of bytes read."""
-    @property
-    def lost(self) -> list[tuple[str, Checkpoint, list[str]]]:
-        """Checkpoints that cannot be restored as a whole: (project, checkpoint, paths that are lost)."""
-    @property
-    def problems(self) -> list[str]:
-        """Other problems."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints verify --json``."""
-
-@final
-class ForgetReport:
-    """Result of forgetting a path, or with ``dry_run`` its preview."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether nothing was changed."""
-    @property
-    def project(self) -> str:
-        """The project's folder."""
-    @property
-    def path(self) -> str:
-        """The path, absolute."""
-    @property
-    def checkpoints(self) -> list[Checkpoint]:
-        """Checkpoints that have it; only in a dry run."""
-    @property
-    def snapshots(self) -> int:
-        """Checkpoints, and other snapshots of the project, that had it."""
-    @property
-    def contents(self) -> int:
-        """Contents that were removed."""
-    @property
-    def held_by(self) -> list[tuple[str, list[str]]]:
-        """Others that have the same bytes, which stay there: (folder of a session or a project, paths)."""
-    @property
-    def sessions(self) -> list[tuple[str, int]]:
-        """Sessions that had it, with the number of their snapshots that did."""
-    @property
-    def held(self) -> list[tuple[str, str]]:
-        """Sessions that still have it, and why: one that runs, for example."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints forget --json``."""
-
-@final
-class ImportReport:
-    """Result of an import from another tool."""
-
-    @property
-    def projects(self) -> list[tuple[str, int]]:
-        """Folders whose checkpoints were found, with how many are new."""
-    @property
-    def checkpoints(self) -> list[str]:
-        """Ids of the imported checkpoints."""
-    @property
-    def known(self) -> int:
-        """Number of checkpoints that were imported before."""
-    @property
-    def skipped(self) -> list[tuple[str, str]]:
-        """Checkpoints that could not be imported, as (what, why)."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono checkpoints import --json``."""
 
 @final
 class CheckpointCall:
@@ -1683,62 +1185,12 @@ class CheckpointManager:
         """
     def verify(
         self, dir: StrPath | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> CheckpointVerification:
+    ) -> VerifyReport:
         """Check that everything that checkpoints need is there and unaltered: of the project of ``dir``, or of all."""
     def settle(self, dir: StrPath) -> None:
         """Compress the checkpoints of a project, and make them survive a power loss."""
     def import_checkpoints(self, dir: StrPath) -> ImportReport:
         """Import the checkpoints that another tool keeps in this folder (Hermes); its own data is left alone."""
-
-@final
-class HookStatus:
-    """Whether one agent has nono's hooks, and whether they work."""
-
-    @property
-    def agent(self) -> str:
-        """The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes"."""
-    @property
-    def scope(self) -> str:
-        """The settings it is in: "user" or "project"."""
-    @property
-    def state(self) -> str:
-        """One of "not installed", "installed", "outdated", "broken"."""
-    @property
-    def why(self) -> str | None:
-        """The problem, if there is one."""
-    @property
-    def file(self) -> str:
-        """The file with the hooks."""
-    @property
-    def binary(self) -> str | None:
-        """The nono that they call."""
-    @property
-    def binary_exists(self) -> bool | None:
-        """Whether it can be run."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono hooks status --json``."""
-
-@final
-class HookChanges:
-    """Changes that installed or removed hooks, or with ``dry_run`` would."""
-
-    @property
-    def agent(self) -> str:
-        """The agent."""
-    @property
-    def changes(self) -> list[tuple[str, str]]:
-        """Files, as (path, "create", "edit" or "delete"); empty if nothing has to change."""
-    @property
-    def notes(self) -> list[str]:
-        """Notes for the user: what is left alone, what remains to be done in the agent."""
-    @property
-    def applied(self) -> bool:
-        """Whether they were written."""
-    @property
-    def backups(self) -> list[str]:
-        """Backups of the files."""
-    def to_dict(self) -> dict[str, Any]:
-        """The data of ``nono hooks install --json``."""
 
 def hooks_status(
     agent: str | None = None,
@@ -1790,169 +1242,9 @@ def risk_of(
 # --- sessions
 
 @final
-class ApprovalRequest:
-    """Request of a command for access beyond its grants.
-
-    ``path`` is without links, and is what a yes opens; ``reason`` and ``program`` are the command's own words.
-    """
-
-    @property
-    def id(self) -> int:
-        """Counts up within one run."""
-    @property
-    def kind(self) -> Literal["access", "restore", "restore_checkpoint", "open_url"]: ...
-    @property
-    def path(self) -> str | None:
-        """The requested path, resolved; of a checkpoint: its project. None if the request is about no path."""
-    @property
-    def written(self) -> str | None:
-        """The path as the command wrote it, if that differs from ``path``."""
-    @property
-    def access(self) -> Literal["read", "write", "read+write"] | None: ...
-    @property
-    def object(self) -> Literal["file", "directory", "new"] | None:
-        """Kind of ``path``; ``"new"`` if it does not exist yet."""
-    @property
-    def folder(self) -> str | None:
-        """The folder that the answer ``"directory"`` opens; None if that would be too much."""
-    @property
-    def snapshot(self) -> str | None:
-        """The snapshot, or the id of the checkpoint, to be restored."""
-    @property
-    def paths(self) -> list[str]:
-        """The paths to be restored; empty means all of them."""
-    @property
-    def url(self) -> str | None:
-        """The web address to be opened."""
-    @property
-    def program(self) -> str:
-        """The program that asks."""
-    @property
-    def pid(self) -> int: ...
-    @property
-    def reason(self) -> str | None:
-        """The reason given by the command, if any. Untrusted text."""
-    def to_dict(self) -> dict[str, Any]: ...
-
-@final
 class _ApprovalReply:
     def answer(self, said: object) -> None: ...
     def fail(self, error: BaseException) -> None: ...
-
-@final
-class Denial:
-    """A denial by the sandbox, and what would open it."""
-
-    @property
-    def kind(self) -> Literal["open", "metadata", "socket", "network", "host", "other"]: ...
-    @property
-    def path(self) -> str | None:
-        """The path it is about, or None."""
-    @property
-    def operation(self) -> str:
-        """Description of the denied operation."""
-    @property
-    def reason(self) -> str:
-        """Reason of the denial."""
-    @property
-    def hint(self) -> str | None:
-        """The keyword of ``run`` that opens exactly this, or None where none does."""
-    @property
-    def program(self) -> str | None:
-        """The first program that was denied, if the supervisor saw it."""
-    @property
-    def count(self) -> int:
-        """Number of times; 0 if it is known only from the command's output."""
-    @property
-    def probe(self) -> bool:
-        """Whether it is an ordinary probe at the start of programs, which they do without."""
-    def to_dict(self) -> dict[str, Any]: ...
-
-@final
-class SessionReport:
-    """Report of a run."""
-
-    @property
-    def session_id(self) -> str:
-        """The id by which ``open_session``, ``nono rollback`` and ``nono audit`` know it."""
-    @property
-    def exit_code(self) -> int:
-        """The command's own; 124 when ``max_time`` was over, 137 when it used more than ``max_memory``, 128+n when signal n
-        ended it."""
-    @property
-    def signal(self) -> int | None:
-        """The signal that ended it, or None."""
-    @property
-    def ok(self) -> bool:
-        """Whether it ended by itself, with code 0."""
-    @property
-    def limit(self) -> Literal["time", "memory", "file_size"] | None:
-        """The limit that ended it."""
-    @property
-    def stopped(self) -> bool:
-        """Whether ``stop_session`` or ``nono stop`` ended it."""
-    @property
-    def cancelled(self) -> bool:
-        """Whether ``cancel``, Ctrl-C or an exception of ``progress`` ended it."""
-    @property
-    def stdout(self) -> bytes | None:
-        """Its standard output, with ``capture_output=True``; else None."""
-    @property
-    def stderr(self) -> bytes | None:
-        """Its standard error, with ``capture_output=True``; else None."""
-    @property
-    def truncated(self) -> bool:
-        """Whether its output exceeded ``max_output``."""
-    @property
-    def changes(self) -> HistoryChanges | None:
-        """The changes of the run, if it was tracked and the final snapshot could be taken; else None."""
-    @property
-    def coverage(self) -> dict[str, Any] | None:
-        """The coverage of the baseline, if the run was tracked."""
-    @property
-    def made_uncovered(self) -> list[dict[str, Any]]:
-        """Examples of paths it created that are in no snapshot, so that a restore leaves them, with the reasons."""
-    @property
-    def lost(self) -> list[dict[str, Any]]:
-        """Paths not in the baseline that were gone or changed at the end: no restore brings them back."""
-    @property
-    def snapshot_count(self) -> int:
-        """Number of snapshots taken."""
-    @property
-    def denials(self) -> list[Denial]:
-        """Denials of the run."""
-    @property
-    def expansions(self) -> list[dict[str, Any]]:
-        """Grants that were added while it ran."""
-    @property
-    def asked(self) -> int:
-        """Number of approval requests."""
-    @property
-    def approval_errors(self) -> list[BaseException]:
-        """Exceptions and invalid answers of ``approve``; these requests were denied."""
-    @property
-    def network(self) -> dict[str, Any] | None:
-        """The network events, if the network was filtered."""
-    @property
-    def audit_dir(self) -> str | None:
-        """The folder of its audit log, or None."""
-    @property
-    def audit(self) -> dict[str, Any] | None:
-        """The record of its audit log, as in its ``session.json``."""
-    @property
-    def checkpoints(self) -> dict[str, Any] | None:
-        """The checkpoints that were taken, and what is not protected."""
-    @property
-    def policy(self) -> dict[str, Any]:
-        """The policy it ran under."""
-    @property
-    def warnings(self) -> list[str]:
-        """Problems that did not end the run."""
-    def explain(self) -> str:
-        """A readable explanation of a failure, as ``nono run`` prints it."""
-    def to_dict(self) -> dict[str, Any]:
-        """All values as a plain dict; fields that ``--diagnostics-json`` has too have the same names."""
-    def _repr_html_(self) -> str: ...
 
 @final
 class RollbackSession:
@@ -2041,8 +1333,8 @@ class RollbackSession:
         self, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> RestoreResult | None:
         """Complete an interrupted restore; None if there is none."""
-    def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> dict[str, Any]:
-        """Recompute everything that is stored, and compare it with what was sealed: ``good``, and ``problems`` if not."""
+    def verify(self, *, progress: Progress | None = None, cancel: Cancel | None = None) -> VerifyReport:
+        """Recompute everything that is stored, and compare it with what was sealed."""
     def pin(self, pinned: bool = True) -> None:
         """Protect it from pruning, or no longer."""
     def to_dict(self) -> dict[str, Any]:
@@ -2079,9 +1371,8 @@ def list_sessions(*, path: StrPath | None = None) -> list[RollbackSession]:
 def open_session(session: StrPath | None = None) -> RollbackSession:
     """A past session: its id, a unique beginning of one, its name, "last", or the path of its folder."""
 
-def verify_sessions(*, progress: Progress | None = None, cancel: Cancel | None = None) -> dict[str, Any]:
-    """Verify all sessions: recompute everything that is stored, and compare it with what was sealed. The data of
-    ``nono rollback verify --json``: ``good``, ``sessions``, and ``running`` ones, which are not checked."""
+def verify_sessions(*, progress: Progress | None = None, cancel: Cancel | None = None) -> VerifyReport:
+    """Verify all sessions: recompute everything that is stored, and compare it with what was sealed."""
 
 def cleanup_sessions(
     *,
@@ -2090,9 +1381,8 @@ def cleanup_sessions(
     max_bytes: int | None = None,
     remove_all: bool = False,
     dry_run: bool = False,
-) -> dict[str, Any]:
-    """Remove old sessions, and free what only they needed. Running and pinned ones stay. The data of
-    ``nono rollback cleanup --json``."""
+) -> PruneReport:
+    """Remove old sessions, and free what only they needed. Running and pinned ones stay."""
 
 def undo_points(
     path: StrPath | None = None, *, paths: StrPath | Sequence[StrPath] | None = None, to: str | None = None

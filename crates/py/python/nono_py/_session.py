@@ -7,19 +7,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from ._history import HistoryChanges, RestoreResult
 from ._nono_py import (
-    ApprovalRequest,
     Cancel,
-    HistoryChanges,
-    RestoreResult,
     RollbackSession,
     SessionError,
-    SessionReport,
     _ApprovalReply,
     _resolve,
     _run,
     open_session,
 )
+from ._reports import ApprovalRequest, SessionReport
 
 if TYPE_CHECKING:
     from types import TracebackType

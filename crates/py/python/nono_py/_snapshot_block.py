@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ._changes import ChangeList
-from ._nono_py import Cancel, Coverage, ExclusionConfig, SnapshotError, SnapshotManager, SnapshotManifest
+from ._nono_py import Cancel, ExclusionConfig, SnapshotError, SnapshotManager, SnapshotManifest
+from ._snapshots import ChangeList, Coverage
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -15,19 +15,21 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from . import _nono_py, _session
-from ._changes import ChangeList
-from ._checkpoints import CheckpointList
+from ._checkpoints import CheckpointList, CheckpointNote, CheckpointResult, CheckpointStatus
+from ._history import Checkpoint, HistoryChanges, PruneReport, RestoreResult, VerifyReport
 from ._nono_py import Cancel, Cancelled, SnapshotManager, SnapshotManifest
+from ._snapshots import ChangeList
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._nono_py import CapabilitySet, ExecResult, ProxyConfig, ProxyHandle, SessionReport
+    from ._nono_py import CapabilitySet, ExecResult, ProxyConfig, ProxyHandle
+    from ._reports import SessionReport
     from ._session import RunOptions
 
 StrPath = Union[str, "os.PathLike[str]"]
 Progress = Callable[[int, int], object]
-Which = Union[int, str, _nono_py.Checkpoint]
+Which = Union[int, str, Checkpoint]
 
 _T = TypeVar("_T")
 
@@ -110,7 +112,7 @@ class CheckpointManager:
         tool: str | None = None,
         call: str | None = None,
         progress: Progress | None = None,
-    ) -> _nono_py.CheckpointResult:
+    ) -> CheckpointResult:
         """Take a checkpoint unless this turn has one or nothing changed."""
         return await run_in_thread(
             lambda cancel: self.manager.ensure_checkpoint(
@@ -120,7 +122,7 @@ class CheckpointManager:
 
     async def create(
         self, dir: StrPath, message: str = "by hand", *, turn: str | None = None, progress: Progress | None = None
-    ) -> _nono_py.CheckpointResult:
+    ) -> CheckpointResult:
         """Take a checkpoint now."""
         return await run_in_thread(
             lambda cancel: self.manager.create(dir, message, turn=turn, progress=progress, cancel=cancel)
@@ -162,7 +164,7 @@ class CheckpointManager:
         """End all open calls, because the agent has stopped."""
         await run_in_thread(lambda _: self.manager.agent_stopped(dir, turn=turn))
 
-    async def take_notes(self) -> list[_nono_py.CheckpointNote]:
+    async def take_notes(self) -> list[CheckpointNote]:
         """Take the notes about restores for the agent."""
         return await run_in_thread(lambda _: self.manager.take_notes())
 
@@ -174,7 +176,7 @@ class CheckpointManager:
 
     async def find(
         self, dir: StrPath, checkpoint: Which | None = None, *, turn: str | None = None
-    ) -> _nono_py.Checkpoint:
+    ) -> Checkpoint:
         """Find a checkpoint."""
         return await run_in_thread(lambda _: self.manager.find(dir, checkpoint, turn=turn))
 
@@ -186,7 +188,7 @@ class CheckpointManager:
         *,
         glob: str | Sequence[str] | None = None,
         progress: Progress | None = None,
-    ) -> _nono_py.HistoryChanges:
+    ) -> HistoryChanges:
         """The changes since a checkpoint."""
         return await run_in_thread(
             lambda cancel: self.manager.diff(dir, checkpoint, path, glob=glob, progress=progress, cancel=cancel)
@@ -194,33 +196,33 @@ class CheckpointManager:
 
     async def plan(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _nono_py.RestoreResult:
+    ) -> RestoreResult:
         """The plan of ``restore`` with the same arguments."""
         return await run_in_thread(lambda cancel: self.manager.plan(dir, checkpoint, **choice, cancel=cancel))
 
     async def restore(
         self, dir: StrPath, checkpoint: Which | None = None, **choice: Any
-    ) -> _nono_py.RestoreResult:
+    ) -> RestoreResult:
         """Restore a checkpoint, with the arguments of ``nono_py.CheckpointManager.restore``."""
         return await run_in_thread(lambda cancel: self.manager.restore(dir, checkpoint, **choice, cancel=cancel))
 
     async def undo(
         self, dir: StrPath, dry_run: bool = False, *, progress: Progress | None = None
-    ) -> _nono_py.RestoreResult:
+    ) -> RestoreResult:
         """Undo the last restore of the project."""
         return await run_in_thread(lambda cancel: self.manager.undo(dir, dry_run, progress=progress, cancel=cancel))
 
-    async def status(self) -> _nono_py.CheckpointStatus:
+    async def status(self) -> CheckpointStatus:
         """Status of all projects, with the disk usage of their checkpoints."""
         return await run_in_thread(lambda _: self.manager.status())
 
-    async def prune(self, **limits: Any) -> _nono_py.PruneReport:
+    async def prune(self, **limits: Any) -> PruneReport:
         """Remove old or excess checkpoints, with the arguments of ``nono_py.CheckpointManager.prune``."""
         return await run_in_thread(lambda _: self.manager.prune(**limits))
 
     async def verify(
         self, dir: StrPath | None = None, *, progress: Progress | None = None
-    ) -> _nono_py.CheckpointVerification:
+    ) -> VerifyReport:
         """Check that everything that checkpoints need is there and unaltered."""
         return await run_in_thread(lambda cancel: self.manager.verify(dir, progress=progress, cancel=cancel))
 
@@ -239,13 +241,13 @@ class AgentTurns:
         """The turns of a project, newest first."""
         return await run_in_thread(lambda _: self._turns.list_turns(dir))
 
-    async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreResult:
+    async def plan(self, dir: StrPath, turn: int | str, **choice: Any) -> RestoreResult:
         """The plan of ``undo`` with the same arguments."""
         return await run_in_thread(
             lambda cancel: self._turns.undo(dir, turn, dry_run=True, **choice, cancel=cancel)
         )
 
-    async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> _nono_py.RestoreResult:
+    async def undo(self, dir: StrPath, turn: int | str, **choice: Any) -> RestoreResult:
         """Undo one turn, with the arguments of ``nono_py.AgentTurns.undo``."""
         return await run_in_thread(lambda cancel: self._turns.undo(dir, turn, **choice, cancel=cancel))
 

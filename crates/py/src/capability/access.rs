@@ -15,8 +15,9 @@ pub(crate) enum AccessMode {
 
 #[pymethods]
 impl AccessMode {
+    #[pyo3(name = "__str__")]
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "a method of a class takes its object so")]
-    fn __str__(&self) -> String {
+    pub(super) fn word(&self) -> String {
         nono::AccessMode::from(*self).to_string()
     }
 }

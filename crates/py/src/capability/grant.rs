@@ -4,7 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::access::AccessMode;
-use crate::{paths, plain};
+use crate::paths::{self, PathText};
+use crate::plain;
 
 /// Source of a grant: the user, a group of a policy, or nono itself.
 #[pyclass(frozen, module = "nono_py")]
@@ -56,51 +57,44 @@ impl CapabilitySource {
 }
 
 /// One granted path: as it was given, and as it was resolved when it was granted.
-#[pyclass(frozen, module = "nono_py")]
-#[derive(Clone, Debug)]
-pub(crate) struct FsCapability(pub(super) nono::FsCapability);
+#[pyclass(frozen, get_all, module = "nono_py")]
+#[derive(Debug)]
+pub(crate) struct FsCapability {
+    /// The path as it was given.
+    original: PathText,
+    /// The path it resolved to when it was granted: absolute, without links.
+    resolved: PathText,
+    /// The access it gives.
+    access: AccessMode,
+    /// Whether exactly one file is granted, rather than a directory with everything below.
+    is_file: bool,
+    /// The source that asked for it.
+    source: CapabilitySource,
+}
+
+impl From<&nono::FsCapability> for FsCapability {
+    fn from(grant: &nono::FsCapability) -> FsCapability {
+        FsCapability {
+            original: PathText(grant.original.clone()),
+            resolved: PathText(grant.resolved.clone()),
+            access: grant.access.into(),
+            is_file: grant.is_file,
+            source: CapabilitySource(grant.source.clone()),
+        }
+    }
+}
 
 #[pymethods]
 impl FsCapability {
-    /// The path as it was given.
-    #[getter]
-    fn original<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        paths::to_python(py, &self.0.original)
-    }
-
-    /// The path it resolved to when it was granted: absolute, without links.
-    #[getter]
-    fn resolved<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        paths::to_python(py, &self.0.resolved)
-    }
-
-    /// The access it gives.
-    #[getter]
-    fn access(&self) -> AccessMode {
-        self.0.access.into()
-    }
-
-    /// Whether exactly one file is granted, rather than a directory with everything below.
-    #[getter]
-    fn is_file(&self) -> bool {
-        self.0.is_file
-    }
-
-    /// The source that asked for it.
-    #[getter]
-    fn source(&self) -> CapabilitySource {
-        CapabilitySource(self.0.source.clone())
-    }
-
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        let rest = format!("', access={}, is_file={})", self.0.access, self.0.is_file);
+        let rest = format!("', access={}, is_file={})", self.access.word(), self.is_file);
         let start = PyString::new(py, "FsCapability(path='");
-        paths::join(py, &[start, self.resolved(py), PyString::new(py, &rest)])
+        paths::join(py, &[start, paths::to_python(py, &self.resolved.0), PyString::new(py, &rest)])
     }
 
     fn __str__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        let access = PyString::new(py, &format!(" ({})", self.0.access));
-        paths::join(py, &[self.resolved(py), access])
+        let access = PyString::new(py, &format!(" ({})", self.access.word()));
+        paths::join(py, &[paths::to_python(py, &self.resolved.0), access])
     }
 
     /// The grant as a plain dict: `original`, `resolved`, `access`, `is_file`, `source`.

@@ -154,7 +154,7 @@ impl CapabilitySet {
 
     /// The grants, in the order they were added.
     fn fs_capabilities(&self) -> Vec<FsCapability> {
-        self.inner().set.fs_capabilities().iter().cloned().map(FsCapability).collect()
+        self.inner().set.fs_capabilities().iter().map(FsCapability::from).collect()
     }
 
     /// Whether the network is closed; a proxy as the only way out does not change that.
@@ -173,7 +173,7 @@ impl CapabilitySet {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner().clone();
         let grants = |grants: &[nono::FsCapability]| {
-            plain::simple(&PyList::new(py, grants.iter().cloned().map(FsCapability))?.into_any())
+            plain::simple(&PyList::new(py, grants.iter().map(FsCapability::from))?.into_any())
         };
         let dict = PyDict::new(py);
         dict.set_item("fs", grants(inner.set.fs_capabilities())?)?;

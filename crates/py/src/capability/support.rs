@@ -11,17 +11,14 @@ use crate::panic_guard::guard;
 use crate::plain;
 
 /// Support of this machine for the sandbox.
-#[pyclass(frozen, module = "nono_py")]
+#[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct SupportInfo {
     /// Whether any set can be enforced here.
-    #[pyo3(get)]
     is_supported: bool,
     /// The operating system, as `linux` or `macos`.
-    #[pyo3(get)]
     platform: &'static str,
     /// The kernel's features in one line; or the reason why nothing can be enforced.
-    #[pyo3(get)]
     details: String,
 }
 

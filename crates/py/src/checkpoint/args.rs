@@ -8,7 +8,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
-use super::values::Checkpoint;
 use crate::list_args::many;
 use crate::paths::PathArg;
 
@@ -20,8 +19,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Which {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Which> {
-        if let Ok(checkpoint) = object.cast::<Checkpoint>() {
-            return Ok(Which(CheckpointTarget::Id(checkpoint.get().value.id.clone())));
+        if object.is_instance(&object.py().import("nono_py")?.getattr("Checkpoint")?)? {
+            let id: String = object.getattr("id")?.extract()?;
+            let id = serde_json::from_value(id.into());
+            return Ok(Which(CheckpointTarget::Id(id.map_err(|_| PyValueError::new_err("no id"))?)));
         }
         if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
             let number = object.extract::<u64>().ok().filter(|number| *number > 0);

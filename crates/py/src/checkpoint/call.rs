@@ -6,9 +6,8 @@ use pyo3::prelude::*;
 
 use super::shared_manager::CheckpointManager;
 use super::text;
-use super::values::CheckpointResult;
 use super::work::{self, Taking};
-use crate::blocking::TaskWatch;
+
 use crate::error::{CheckpointError, Raise};
 
 /// A call of an agent's tool: a checkpoint before, and the state after it recorded. Restores nothing by itself.
@@ -19,7 +18,7 @@ pub(crate) struct CheckpointCall {
     taking: Taking,
     /// Whether the call fails without a checkpoint.
     required: bool,
-    result: Mutex<Option<Py<CheckpointResult>>>,
+    result: Mutex<Option<Py<PyAny>>>,
 }
 
 impl CheckpointCall {
@@ -27,7 +26,7 @@ impl CheckpointCall {
         CheckpointCall { manager, taking, required, result: Mutex::new(None) }
     }
 
-    fn begun(&self, py: Python<'_>) -> Option<Py<CheckpointResult>> {
+    fn begun(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.as_ref().map(|result| result.clone_ref(py))
     }
@@ -41,7 +40,7 @@ impl CheckpointCall {
 impl CheckpointCall {
     /// Result of the checkpoint before the call; None until the call began.
     #[getter]
-    fn result(&self, py: Python<'_>) -> Option<Py<CheckpointResult>> {
+    fn result(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.begun(py)
     }
 
@@ -58,12 +57,12 @@ impl CheckpointCall {
                 Raise::new("used", "this call began already: create another one").as_a::<CheckpointError>()
             );
         }
-        let result = this.manager.get().ensure(py, &TaskWatch::default(), &this.taking)?;
+        let result = this.manager.get().ensure(py, (), &this.taking)?;
+        let result = result.into_pyobject(py)?;
         if this.required {
-            result.raise_if_failed(py)?;
+            result.call_method0("raise_if_failed")?;
         }
-        let result = Py::new(py, result)?;
-        *this.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *this.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result.unbind());
         Ok(slf)
     }
 
@@ -76,7 +75,8 @@ impl CheckpointCall {
     ) -> PyResult<bool> {
         let _ = (exc_value, traceback);
         // With checkpoints off nothing is recorded. After a failed checkpoint the changes are still the tool's.
-        if self.begun(py).is_none_or(|result| result.get().is_off()) {
+        let Some(result) = self.begun(py) else { return Ok(false) };
+        if result.getattr(py, "why")?.extract(py).is_ok_and(|why: String| why == "disabled") {
             return Ok(false);
         }
         match self.left(py) {

@@ -6,119 +6,32 @@ use nono::checkpoints::trigger::{self, Judgement, ToolCall};
 use nono::hooks::agents::Agent;
 use nono::hooks::install::{self, AgentStatus, InstallError, InstallPlan, InstallRequest, Scope};
 use nono::hooks::json as shapes;
+use nono::json::path;
 use pyo3::prelude::*;
-use serde_json::Value;
+use serde_json::json;
 
 use super::args::absolute;
-use super::{error, host, text};
-use crate::blocking::{TaskWatch, long};
+use super::{error, host};
+use crate::blocking::long;
 use crate::error::{Raise, Raised};
 use crate::paths::{PathArg, PathText, texts};
-use crate::plain;
+use crate::plain::{Extra, Record};
 
-/// Whether one agent has nono's hooks, and whether they work.
-#[pyclass(frozen, module = "nono_py")]
-#[derive(Debug)]
-pub(crate) struct HookStatus {
-    /// The agent, as it is typed: "claude-code", "codex", "gemini", "opencode", "hermes".
-    #[pyo3(get)]
-    agent: &'static str,
-    /// The settings it is in: "user" or "project".
-    #[pyo3(get)]
-    scope: &'static str,
-    /// "not installed", "installed", "outdated" or "broken".
-    #[pyo3(get)]
-    state: &'static str,
-    /// The problem, if there is one.
-    #[pyo3(get)]
-    why: Option<String>,
-    /// The file with the hooks.
-    #[pyo3(get)]
-    file: PathText,
-    /// The nono that they call.
-    #[pyo3(get)]
-    binary: Option<PathText>,
-    /// Whether it can be run.
-    #[pyo3(get)]
-    binary_exists: Option<bool>,
-    shape: Value,
+fn status(status: &AgentStatus) -> Record {
+    let binary = status.binary.as_ref().map(|(binary, _)| path(binary));
+    Record::new("HookStatus", shapes::status(status))
+        .with("file", Extra::Json(path(&status.file)))
+        .with("binary", Extra::Json(binary.into()))
 }
 
-impl From<AgentStatus> for HookStatus {
-    fn from(status: AgentStatus) -> HookStatus {
-        HookStatus {
-            shape: shapes::status(&status),
-            agent: status.agent.name(),
-            scope: if status.scope == Scope::User { "user" } else { "project" },
-            state: status.state.name(),
-            why: status.state.why().map(str::to_owned),
-            file: PathText(status.file),
-            binary_exists: status.binary.as_ref().map(|(_, runs)| *runs),
-            binary: status.binary.map(|(binary, _)| PathText(binary)),
-        }
-    }
-}
-
-#[pymethods]
-impl HookStatus {
-    /// The data of `nono hooks status --json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        plain::plain(py, &self.shape)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("HookStatus(agent={}, state={})", text(self.agent), text(self.state))
-    }
-}
-
-/// Changes that installed or removed hooks, or with `dry_run` would.
-#[pyclass(frozen, module = "nono_py")]
-#[derive(Debug)]
-pub(crate) struct HookChanges {
-    /// The agent.
-    #[pyo3(get)]
-    agent: &'static str,
-    /// Files, as (path, "create", "edit" or "delete"); empty if nothing has to change.
-    #[pyo3(get)]
-    changes: Vec<(PathText, &'static str)>,
-    /// Notes for the user: what is left alone, what remains to be done in the agent.
-    #[pyo3(get)]
-    notes: Vec<String>,
-    /// Whether they were written.
-    #[pyo3(get)]
-    applied: bool,
-    /// Backups of the files.
-    #[pyo3(get)]
-    backups: Vec<PathText>,
-    shape: Value,
-}
-
-impl HookChanges {
-    fn new(plan: &InstallPlan, dry_run: bool) -> Result<HookChanges, InstallError> {
-        let applied = if dry_run || plan.changes.is_empty() { None } else { Some(install::apply(plan)?) };
-        let change = |change: &install::FileEdit| (PathText(change.path.clone()), change.action());
-        Ok(HookChanges {
-            shape: shapes::plan(plan, applied.as_ref()),
-            agent: plan.agent.name(),
-            changes: plan.changes.iter().map(change).collect(),
-            notes: plan.notes.clone(),
-            applied: applied.is_some(),
-            backups: applied.map(|applied| texts(&applied.backups)).unwrap_or_default(),
-        })
-    }
-}
-
-#[pymethods]
-impl HookChanges {
-    /// The data of `nono hooks install --json`.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        plain::plain(py, &self.shape)
-    }
-
-    fn __repr__(&self) -> String {
-        let applied = if self.applied { "True" } else { "False" };
-        format!("HookChanges(agent={}, changes={}, applied={applied})", text(self.agent), self.changes.len())
-    }
+/// Changes to install or remove hooks; made, unless it is a dry run.
+fn changes(plan: &InstallPlan, dry_run: bool) -> Result<Record, InstallError> {
+    let applied = if dry_run || plan.changes.is_empty() { None } else { Some(install::apply(plan)?) };
+    let change = |change: &install::FileEdit| json!({"path": path(&change.path), "action": change.action()});
+    let backups = applied.iter().flat_map(|applied| &applied.backups).map(|backup| path(backup));
+    Ok(Record::new("HookChanges", shapes::plan(plan, applied.as_ref()))
+        .with("backups", Extra::Json(backups.collect()))
+        .with("changes", Extra::Json(plan.changes.iter().map(change).collect())))
 }
 
 /// Settings to change, and the nono binary that hooks call.
@@ -165,9 +78,9 @@ impl Wish {
         agent: &str,
         dry_run: bool,
         plan: impl Fn(&InstallRequest) -> Result<InstallPlan, InstallError>,
-    ) -> PyResult<HookChanges> {
+    ) -> PyResult<Record> {
         let request = self.request(known(agent)?);
-        let done = plan(&request).and_then(|plan| HookChanges::new(&plan, dry_run));
+        let done = plan(&request).and_then(|plan| changes(&plan, dry_run));
         done.raised(error::install)
     }
 }
@@ -187,19 +100,19 @@ pub(crate) fn hooks_status(
     binary: Option<PathArg>,
     state_dir: Option<PathArg>,
     home: Option<PathArg>,
-) -> PyResult<Vec<HookStatus>> {
+) -> PyResult<Vec<Record>> {
     let wish = Wish::new(py, project, binary, state_dir, home)?;
     let agents = match &agent {
         Some(agent) => vec![known(agent)?],
         None => Agent::all(),
     };
-    long(py, &TaskWatch::default(), |_| {
+    long(py, (), |_| {
         let mut all = Vec::new();
         for one in agents {
             match install::status(&wish.request(one)) {
                 // Of all agents, those that cannot have hooks there are left out.
                 Err(error) if agent.is_none() && error.is_no_place() => {}
-                status => all.push(status.raised(error::install)?.into()),
+                found => all.push(status(&found.raised(error::install)?)),
             }
         }
         Ok(all)
@@ -219,9 +132,9 @@ pub(crate) fn hooks_install(
     dry_run: bool,
     state_dir: Option<PathArg>,
     home: Option<PathArg>,
-) -> PyResult<HookChanges> {
+) -> PyResult<Record> {
     let wish = Wish::new(py, project, binary, state_dir, home)?;
-    long(py, &TaskWatch::default(), |_| wish.change(agent, dry_run, install::plan_install))
+    long(py, (), |_| wish.change(agent, dry_run, install::plan_install))
 }
 
 /// Remove the hooks: the files become what they were.
@@ -235,9 +148,9 @@ pub(crate) fn hooks_remove(
     dry_run: bool,
     state_dir: Option<PathArg>,
     home: Option<PathArg>,
-) -> PyResult<HookChanges> {
+) -> PyResult<Record> {
     let wish = Wish::new(py, project, binary, state_dir, home)?;
-    long(py, &TaskWatch::default(), |_| wish.change(agent, dry_run, install::plan_remove))
+    long(py, (), |_| wish.change(agent, dry_run, install::plan_remove))
 }
 
 /// Folders and files that a shell command may change: `(targets, reason)` for `ensure_checkpoint`, or None if it is known
@@ -254,7 +167,7 @@ pub(crate) fn risk_of(
     let cwd = cwd.map_or_else(|| std::env::current_dir().map_err(PyErr::from), absolute)?;
     let home = host::home(home)?;
     let call = ToolCall::Shell { tool: tool.to_owned(), command: command.to_owned() };
-    let judged = long(py, &TaskWatch::default(), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
+    let judged = long(py, (), |_| Ok(trigger::judge(&call, &cwd, &home)))?;
     Ok(match judged {
         Judgement::Harmless => None,
         Judgement::Destructive { targets, reason } => Some((texts(&targets), reason)),

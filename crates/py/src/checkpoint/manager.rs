@@ -2,31 +2,22 @@
 
 use std::path::PathBuf;
 
-use nono::checkpoints::{CheckpointManager as Library, Usage, import, recording};
+use nono::checkpoints::{CheckpointManager as Library, Pruned, Usage, import, json, recording};
 use nono::rollback::Catalogue;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use super::args::{self, Chosen, Globs, Paths, Which, Who, absolute};
 use super::call::CheckpointCall;
-use super::notes::CheckpointNote;
-use super::reports::{
-    CheckpointStatus, CheckpointVerification, ForgetReport, ImportReport, PruneReport, archives,
-};
 use super::shared_manager::{CheckpointManager, SharedManager};
-use super::values::{Checkpoint, CheckpointResult};
 use super::work::{self, Taking, Wanted, author, told};
-use super::{error, host, text};
-use crate::blocking::{Cancel, TaskWatch};
+use super::{error, host, text, values};
+use crate::blocking::{Cancel, Progress};
 use crate::error::Raised;
-use crate::history::changes::HistoryChanges;
-use crate::history::{conflicts, restore::RestoreResult};
+use crate::history::{conflicts, restore};
 use crate::list_args::many;
-use crate::paths::{self, PathArg, PathText};
-use crate::plain;
-
-type Callback = Option<Py<PyAny>>;
+use crate::paths::{PathArg, PathText};
+use crate::plain::{self, Record};
 
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "keywords of Python")]
@@ -132,12 +123,12 @@ impl CheckpointManager {
         turn: Option<String>,
         tool: Option<String>,
         call: Option<String>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<CheckpointResult> {
+    ) -> PyResult<Record> {
         let origin = self.who.origin(turn, tool, call);
         let taking = Taking { dir: absolute(dir)?, reason: reason.to_owned(), origin };
-        self.ensure(py, &TaskWatch::new(py, progress, cancel)?, &taking)
+        self.ensure(py, (progress, cancel), &taking)
     }
 
     /// Take a checkpoint now, whatever the turn and the setting `enabled` say; skipped only if nothing changed.
@@ -148,12 +139,12 @@ impl CheckpointManager {
         dir: PathArg,
         message: &str,
         turn: Option<String>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<CheckpointResult> {
+    ) -> PyResult<Record> {
         let origin = self.who.origin(turn, None, None);
         let taking = Taking { dir: absolute(dir)?, reason: message.to_owned(), origin };
-        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| work::create(library, &taking))
+        self.run(py, (progress, cancel), |library, _| work::create(library, &taking))
     }
 
     /// `with manager.call(dir, reason):` around a call of an agent's tool: takes a checkpoint before, and records the
@@ -213,20 +204,20 @@ impl CheckpointManager {
     }
 
     /// Take the notes about restores for this conversation of the agent. Each is returned once.
-    fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<CheckpointNote>> {
+    fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<Record>> {
         let (Some(agent), Some(session)) = (&self.who.agent, &self.who.session) else {
             return Err(PyValueError::new_err(
                 "notes need an agent and a session, which the manager does not have",
             ));
         };
         let notes = self.quick(py, |library| told(library.take_notes(agent, session)))?;
-        Ok(notes.into_iter().map(CheckpointNote::from).collect())
+        Ok(notes.iter().map(values::note).collect())
     }
 
     /// Take the interrupted restores that this manager completed. Each is returned once.
-    fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<RestoreResult>> {
+    fn take_completed(&self, py: Python<'_>) -> PyResult<Vec<Record>> {
         let all = self.quick(py, |library| Ok(library.take_completed()))?;
-        Ok(all.into_iter().map(RestoreResult::from).collect())
+        Ok(all.iter().map(restore::completed).collect())
     }
 
     /// The checkpoints of the project that `dir` belongs to, newest first, each with what the step after it changed.
@@ -235,14 +226,13 @@ impl CheckpointManager {
         &self,
         py: Python<'py>,
         dir: PathArg,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dir = absolute(dir)?;
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        let (project, all) = self.run(py, &watch, |library, _| work::list(library, &dir))?;
-        let class = py.import("nono_py._checkpoints")?.getattr("CheckpointList")?;
-        class.call1((paths::to_python(py, &project), PyList::new(py, all)?))
+        let list = self.run(py, (progress, cancel), |library, _| work::list(library, &dir))?;
+        let class = py.import("nono_py")?.getattr("CheckpointList")?;
+        class.call_method1("_read", (plain::plain(py, &list)?,))
     }
 
     /// Find a checkpoint: by its number in the list, its id or a beginning of it, its name, or before a turn.
@@ -253,9 +243,9 @@ impl CheckpointManager {
         dir: PathArg,
         checkpoint: Option<Which>,
         turn: Option<String>,
-    ) -> PyResult<Checkpoint> {
+    ) -> PyResult<Record> {
         let (dir, target) = (absolute(dir)?, args::target(checkpoint, turn)?);
-        self.quick(py, |library| told(library.find(&dir, &target)).map(Checkpoint::from))
+        self.quick(py, |library| told(library.find(&dir, &target)).map(|one| values::checkpoint(&one)))
     }
 
     /// Existing paths among these that a checkpoint does not hold, as (path, reason).
@@ -285,12 +275,11 @@ impl CheckpointManager {
         checkpoint: Which,
         path: Option<Paths>,
         glob: Option<Globs>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<HistoryChanges> {
+    ) -> PyResult<Record> {
         let (dir, Which(target), chosen) = (absolute(dir)?, checkpoint, Chosen::new(path, glob));
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        self.run(py, &watch, |library, _| work::diff(library, &dir, &target, &chosen))
+        self.run(py, (progress, cancel), |library, _| work::diff(library, &dir, &target, &chosen))
     }
 
     /// The plan of `restore` with the same arguments.
@@ -306,9 +295,9 @@ impl CheckpointManager {
         turn: Option<String>,
         with_git: bool,
         conflicts: &str,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<RestoreResult> {
+    ) -> PyResult<Record> {
         self.restore(py, dir, checkpoint, paths, glob, turn, with_git, true, conflicts, progress, cancel)
     }
 
@@ -331,13 +320,13 @@ impl CheckpointManager {
         with_git: bool,
         dry_run: bool,
         conflicts: &str,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<RestoreResult> {
+    ) -> PyResult<Record> {
         let conflicts = self::conflicts(conflicts)?;
         let (target, chosen) = (args::target(checkpoint, turn)?, Chosen::new(paths, glob));
         let wanted = Wanted { dir: absolute(dir)?, target, chosen, with_git, conflicts };
-        self.run(py, &TaskWatch::new(py, progress, cancel)?, |library, _| wanted.restore(library, dry_run))
+        self.run(py, (progress, cancel), |library, _| wanted.restore(library, dry_run))
     }
 
     /// Undo the last restore of the project. Later changes by others are kept.
@@ -347,35 +336,43 @@ impl CheckpointManager {
         py: Python<'_>,
         dir: PathArg,
         dry_run: bool,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<RestoreResult> {
+    ) -> PyResult<Record> {
         let dir = absolute(dir)?;
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        self.run(py, &watch, |library, _| work::undo(library, &dir, dry_run))
+        self.run(py, (progress, cancel), |library, _| work::undo(library, &dir, dry_run))
     }
 
     /// Name a checkpoint, which also protects it from pruning; an empty name removes the name.
-    fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Checkpoint> {
+    fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Record> {
         let (dir, Which(target), name) = (absolute(dir)?, checkpoint, name.to_owned());
-        self.quick(py, |library| told(library.set_name(&dir, &target, &name)).map(Checkpoint::from))
+        self.quick(py, |library| {
+            told(library.set_name(&dir, &target, &name)).map(|one| values::checkpoint(&one))
+        })
     }
 
     /// Pin a checkpoint: it is never removed to free space.
-    fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
+    fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| told(library.set_pinned(&dir, &target, true)).map(Checkpoint::from))
+        self.quick(py, |library| {
+            told(library.set_pinned(&dir, &target, true)).map(|one| values::checkpoint(&one))
+        })
     }
 
     /// Unpin a checkpoint: it may be removed again to free space.
-    fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Checkpoint> {
+    fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| told(library.set_pinned(&dir, &target, false)).map(Checkpoint::from))
+        self.quick(py, |library| {
+            told(library.set_pinned(&dir, &target, false)).map(|one| values::checkpoint(&one))
+        })
     }
 
     /// Status of all projects, with the disk usage of their checkpoints.
-    fn status(&self, py: Python<'_>) -> PyResult<CheckpointStatus> {
-        self.quick(py, |library| told(library.status()).map(CheckpointStatus::from))
+    fn status(&self, py: Python<'_>) -> PyResult<Record> {
+        self.quick(py, |library| {
+            let status = told(library.status())?;
+            Ok(Record::new("CheckpointStatus", json::status(&status)))
+        })
     }
 
     /// The disk usage of checkpoints in bytes, counted exactly.
@@ -395,57 +392,57 @@ impl CheckpointManager {
         max_snapshots: Option<u32>,
         delete_orphans: Option<bool>,
         dry_run: bool,
-    ) -> PyResult<PruneReport> {
+    ) -> PyResult<Record> {
         self.quick(py, |library| {
             let limits = work::retention(library, retention_days, max_size_mb, max_snapshots, delete_orphans);
-            told(library.prune(&limits, dry_run)).map(|pruned| PruneReport::new(pruned, dry_run))
+            told(library.prune(&limits, dry_run)).map(|pruned| report(&pruned, dry_run))
         })
     }
 
     /// Prune by the settings, at most every `min_interval_hours`; None if it was not due.
-    fn auto_prune(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
+    fn auto_prune(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         let pruned = self.quick(py, |library| told(library.auto_prune()))?;
-        Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))
+        Ok(pruned.map(|pruned| report(&pruned, false)))
     }
 
     /// Make room if there is little left, by number and size alone; None if there is enough.
-    fn free_room(&self, py: Python<'_>) -> PyResult<Option<PruneReport>> {
+    fn free_room(&self, py: Python<'_>) -> PyResult<Option<Record>> {
         let pruned = self.quick(py, |library| told(library.free_room()))?;
-        Ok(pruned.map(|pruned| PruneReport::new(pruned, false)))
+        Ok(pruned.map(|pruned| report(&pruned, false)))
     }
 
     /// Remove all checkpoints of the project that `dir` belongs to, named and pinned ones too; with `all`, those of
     /// all projects. No file of a project is touched.
     #[pyo3(signature = (dir=None, *, all=false, dry_run=false))]
-    fn clear(&self, py: Python<'_>, dir: Option<PathArg>, all: bool, dry_run: bool) -> PyResult<PruneReport> {
+    fn clear(&self, py: Python<'_>, dir: Option<PathArg>, all: bool, dry_run: bool) -> PyResult<Record> {
         if dir.is_some() == all {
             return Err(PyValueError::new_err("give the dir of one project, or all=True"));
         }
         let dir = dir.map(absolute).transpose()?;
         self.quick(py, |library| {
-            told(library.clear(dir.as_deref(), dry_run)).map(|pruned| PruneReport::new(pruned, dry_run))
+            told(library.clear(dir.as_deref(), dry_run)).map(|pruned| report(&pruned, dry_run))
         })
     }
 
     /// Remove archives of superseded formats: (name, bytes) of each.
     #[pyo3(signature = (*, dry_run=false))]
     fn clear_legacy(&self, py: Python<'_>, dry_run: bool) -> PyResult<Vec<(String, u64)>> {
-        self.quick(py, |library| told(library.clear_legacy(dry_run)).map(|all| archives(&all)))
+        self.quick(py, |library| told(library.clear_legacy(dry_run)).map(|all| values::archives(&all)))
     }
 
     /// Remove a path and all that it ever held from every checkpoint of its project and from every session that does
     /// not run. The file itself stays; this cannot be undone.
     #[pyo3(signature = (path, *, dry_run=false))]
-    fn forget(&self, py: Python<'_>, path: PathArg, dry_run: bool) -> PyResult<ForgetReport> {
+    fn forget(&self, py: Python<'_>, path: PathArg, dry_run: bool) -> PyResult<Record> {
         let path = absolute(path)?;
         self.quick(py, |library| {
             let catalogue = Catalogue::new(&library.host().state_dir);
             if dry_run {
                 let holding = nono::checkpoints::holding(library, &catalogue, &path);
-                return holding.map(ForgetReport::planned).raised(error::path);
+                return holding.map(|holding| values::holding(&holding)).raised(error::path);
             }
             let forgotten = nono::checkpoints::forget(library, &catalogue, &path);
-            forgotten.map(ForgetReport::done).raised(error::path)
+            forgotten.map(|forgotten| values::forgotten(&forgotten)).raised(error::path)
         })
     }
 
@@ -455,12 +452,12 @@ impl CheckpointManager {
         &self,
         py: Python<'_>,
         dir: Option<PathArg>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<CheckpointVerification> {
+    ) -> PyResult<Record> {
         let dir = dir.map(absolute).transpose()?;
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        self.run(py, &watch, |library, _| told(library.verify(dir.as_deref())).map(Into::into))
+        let found = self.run(py, (progress, cancel), |library, _| told(library.verify(dir.as_deref())))?;
+        Ok(Record::new("VerifyReport", json::verified(&found)))
     }
 
     /// Compress the checkpoints of a project, and make them survive a power loss.
@@ -470,15 +467,20 @@ impl CheckpointManager {
     }
 
     /// Import the checkpoints that another tool keeps in this folder (Hermes); its own data is left alone.
-    fn import_checkpoints(&self, py: Python<'_>, dir: PathArg) -> PyResult<ImportReport> {
+    fn import_checkpoints(&self, py: Python<'_>, dir: PathArg) -> PyResult<Record> {
         let dir = absolute(dir)?;
         self.quick(py, |library| {
             host::ensure(library.host())?;
-            import::import(&dir, library).map(ImportReport::from).raised(error::import)
+            let imported = import::import(&dir, library).raised(error::import)?;
+            Ok(Record::new("ImportReport", json::imported(&imported)))
         })
     }
 
     fn __repr__(&self) -> String {
         format!("CheckpointManager(state_dir={})", text(&self.host.state_dir.to_string_lossy()))
     }
+}
+
+fn report(pruned: &Pruned, dry_run: bool) -> Record {
+    Record::new("PruneReport", json::pruned(pruned, dry_run))
 }

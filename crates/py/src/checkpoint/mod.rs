@@ -9,11 +9,9 @@ mod error;
 pub(crate) mod hooks;
 mod host;
 mod manager;
-pub(crate) mod notes;
-pub(crate) mod reports;
 pub(crate) mod shared_manager;
 pub(crate) mod turns;
-pub(crate) mod values;
+mod values;
 mod work;
 
 pub(crate) use error::failed;

@@ -8,10 +8,10 @@ use nono::checkpoints::{CheckpointManager as Library, Config, Host};
 use pyo3::prelude::*;
 
 use super::args::Who;
-use super::values::CheckpointResult;
 use super::work::{self, Taking};
 use crate::blocking::{TaskProgress, TaskWatch, long};
 use crate::error::cancelled;
+use crate::plain::Record;
 
 /// Interval at which a waiting thread checks for cancellation.
 const LOOK: Duration = Duration::from_millis(50);
@@ -81,7 +81,7 @@ impl CheckpointManager {
     pub(super) fn run<T: Send>(
         &self,
         py: Python<'_>,
-        watch: &TaskWatch,
+        watch: impl Into<TaskWatch>,
         work: impl FnOnce(&mut Library, &TaskProgress) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         long(py, watch, |live| self.kept.with(live, |library| work(library, live)))
@@ -93,15 +93,15 @@ impl CheckpointManager {
         py: Python<'_>,
         work: impl FnOnce(&mut Library) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        self.run(py, &TaskWatch::default(), |library, _| work(library))
+        self.run(py, (), |library, _| work(library))
     }
 
     pub(super) fn ensure(
         &self,
         py: Python<'_>,
-        watch: &TaskWatch,
+        watch: impl Into<TaskWatch>,
         taking: &Taking,
-    ) -> PyResult<CheckpointResult> {
+    ) -> PyResult<Record> {
         self.run(py, watch, |library, live| work::ensure(library, taking, &|| live.is_cancelled()))
     }
 }

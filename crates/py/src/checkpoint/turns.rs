@@ -1,8 +1,8 @@
 //! Turns of agents and versions of files, as values for Python.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nono::checkpoints::{self, CheckpointChoice, CheckpointManager as Library, Conflicts, TurnLink, json};
+use nono::checkpoints::{self, CheckpointChoice, CheckpointManager as Library, json};
 use nono::file_log::{self, FileLog, FileLogError};
 use nono::rollback::Catalogue;
 use pyo3::prelude::*;
@@ -13,12 +13,10 @@ use super::args::{Chosen, Paths, absolute, folder};
 use super::error::{failed, raise};
 use super::shared_manager::CheckpointManager;
 use super::work::{author, complete, told};
-use crate::blocking::{Cancel, TaskWatch};
-use crate::history::{conflicts, restore::RestoreResult};
+use crate::blocking::{Cancel, Progress};
+use crate::history::{conflicts, restore};
 use crate::paths::PathArg;
-use crate::plain;
-
-type Callback = Option<Py<PyAny>>;
+use crate::plain::{self, Record};
 
 /// Turns of agents in the projects of a `CheckpointManager`: the changes of each, and undo of one turn while later ones
 /// stay.
@@ -54,16 +52,23 @@ impl AgentTurns {
         paths: Option<Paths>,
         dry_run: bool,
         conflicts: &str,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
-    ) -> PyResult<RestoreResult> {
+    ) -> PyResult<Record> {
         let dir = absolute(dir)?;
         let conflicts = self::conflicts(conflicts)?;
         let names = Chosen::new(paths, None).names;
         let paths = names.into_iter().map(|name| folder(&dir).join(name)).collect();
-        let wanted = OneTurn { dir, turn, paths, conflicts };
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        self.manager.get().run(py, &watch, |library, _| wanted.undo(library, dry_run))
+        let choice = CheckpointChoice { paths, conflicts, ..CheckpointChoice::default() };
+        self.manager.get().run(py, (progress, cancel), |library, _| {
+            let link = told(library.find_turn(&dir, &turn.text()))?;
+            if dry_run {
+                return told(library.plan_turn(&dir, &link, &choice))
+                    .map(|plan| restore::project_plan(&plan));
+            }
+            let author = author(&dir, "undo_turn");
+            complete(told(checkpoints::undo_turn(library, &author, &dir, &link, &choice))?)
+        })
     }
 }
 
@@ -103,38 +108,12 @@ enum TurnName {
     Text(String),
 }
 
-/// Arguments of undoing one turn.
-struct OneTurn {
-    dir: PathBuf,
-    turn: TurnName,
-    paths: Vec<PathBuf>,
-    conflicts: Conflicts,
-}
-
-impl OneTurn {
-    fn settled(&self, manager: &Library) -> PyResult<(TurnLink, CheckpointChoice)> {
-        let text = match &self.turn {
+impl TurnName {
+    fn text(self) -> String {
+        match self {
             TurnName::Number(number) => number.to_string(),
-            TurnName::Text(text) => text.clone(),
-        };
-        let link = told(manager.find_turn(&self.dir, &text))?;
-        Ok((
-            link,
-            CheckpointChoice {
-                paths: self.paths.clone(),
-                conflicts: self.conflicts,
-                ..CheckpointChoice::default()
-            },
-        ))
-    }
-
-    fn undo(&self, manager: &mut Library, dry_run: bool) -> PyResult<RestoreResult> {
-        let (link, choice) = self.settled(manager)?;
-        if dry_run {
-            return told(manager.plan_turn(&self.dir, &link, &choice)).map(RestoreResult::from);
+            TurnName::Text(text) => text,
         }
-        let author = author(&self.dir, "undo_turn");
-        complete(told(checkpoints::undo_turn(manager, &author, &self.dir, &link, &choice))?)
     }
 }
 

@@ -6,16 +6,16 @@ use nono::audit::Author;
 use nono::checkpoints::project::Why;
 use nono::checkpoints::{
     self, CheckpointChoice, CheckpointError as Failed, CheckpointManager, CheckpointTarget, Compared,
-    Conflicts, Ensured, Origin, Retention, Root,
+    Conflicts, Ensured, Origin, Retention, Root, json,
 };
 use pyo3::prelude::*;
+use serde_json::Value;
 
 use super::args::{Chosen, folder};
-use super::values::{Checkpoint, CheckpointResult};
-use super::{error, host};
+use super::{error, host, values};
 use crate::error::{Raise, Raised};
-use crate::history::changes::HistoryChanges;
-use crate::history::restore::RestoreResult;
+use crate::history::{changes, restore};
+use crate::plain::Record;
 
 /// Converts an error of the library to an exception.
 pub(super) fn told<T>(result: Result<T, Failed>) -> PyResult<T> {
@@ -60,11 +60,11 @@ fn ready(manager: &CheckpointManager, dir: &Path) -> PyResult<()> {
 }
 
 /// Takes a checkpoint on request: a failure is an exception.
-pub(super) fn create(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<CheckpointResult> {
+pub(super) fn create(manager: &mut CheckpointManager, taking: &Taking) -> PyResult<Record> {
     ready(manager, &taking.dir)?;
     match manager.create(&taking.dir, &taking.reason, &taking.origin) {
         Ensured::Failed { error, .. } => Err(error::failed(&error)),
-        done => Ok(CheckpointResult::new(done)),
+        done => Ok(values::ensured(done)),
     }
 }
 
@@ -73,15 +73,15 @@ pub(super) fn ensure(
     manager: &mut CheckpointManager,
     taking: &Taking,
     is_cancelled: &dyn Fn() -> bool,
-) -> PyResult<CheckpointResult> {
+) -> PyResult<Record> {
     if manager.config().enabled
         && let Err(error) = ready(manager, &taking.dir)
     {
-        return Ok(CheckpointResult::refused(&taking.dir, error));
+        return Ok(values::refused(&taking.dir, error));
     }
     match manager.ensure_checkpoint(&taking.dir, &taking.reason, &taking.origin) {
         Ensured::Failed { error, .. } if is_cancelled() => Err(error::failed(&error)),
-        done => Ok(CheckpointResult::new(done)),
+        done => Ok(values::ensured(done)),
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) fn left(manager: &mut CheckpointManager, taking: &Taking) -> PyResult
     }
 }
 
-pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf, Vec<Checkpoint>)> {
+pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<Value> {
     exists(manager, dir)?;
     let root = told(manager.root_of(dir))?;
     let all = match manager.list(&root.dir) {
@@ -103,11 +103,7 @@ pub(super) fn list(manager: &CheckpointManager, dir: &Path) -> PyResult<(PathBuf
     };
     // Damage must not prevent a list.
     let here = manager.here(&root.dir).unwrap_or_default();
-    let numbered = |(at, value): (usize, checkpoints::Checkpoint)| {
-        let here = here.as_ref() == Some(&value.id);
-        Checkpoint::listed(value, at + 1, here)
-    };
-    Ok((root.dir, all.into_iter().enumerate().map(numbered).collect()))
+    Ok(json::list(&root.dir, &all, here.as_ref()))
 }
 
 /// The paths of the project that were chosen.
@@ -126,13 +122,13 @@ pub(super) fn diff(
     dir: &Path,
     target: &CheckpointTarget,
     wanted: &Chosen,
-) -> PyResult<HistoryChanges> {
+) -> PyResult<Record> {
     let since = told(manager.find(dir, target))?;
     let mut compared = told(manager.compare(dir, &CheckpointTarget::Id(since.id.clone())))?;
     let found = chosen(&compared, wanted, dir)
         .and_then(|paths| checkpoints::differences(&mut compared, &paths).raised(error::rollback));
     told(compared.close())?;
-    Ok(HistoryChanges::since(since, &found?))
+    Ok(changes::since(&since, &found?))
 }
 
 impl Wanted {
@@ -149,19 +145,19 @@ impl Wanted {
         Ok((target, CheckpointChoice { paths, with_git: self.with_git, conflicts: self.conflicts }))
     }
 
-    pub(super) fn restore(&self, manager: &mut CheckpointManager, dry_run: bool) -> PyResult<RestoreResult> {
+    pub(super) fn restore(&self, manager: &mut CheckpointManager, dry_run: bool) -> PyResult<Record> {
         let (target, choice) = self.settled(manager)?;
         if dry_run {
-            return told(manager.plan(&self.dir, &target, &choice)).map(RestoreResult::from);
+            return told(manager.plan(&self.dir, &target, &choice)).map(|plan| restore::project_plan(&plan));
         }
         let author = author(&self.dir, "restore");
         complete(told(checkpoints::restore(manager, &author, &self.dir, &target, &choice))?)
     }
 }
 
-pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path, dry_run: bool) -> PyResult<RestoreResult> {
+pub(super) fn undo(manager: &mut CheckpointManager, dir: &Path, dry_run: bool) -> PyResult<Record> {
     if dry_run {
-        return told(manager.plan_undo(dir)).map(RestoreResult::from);
+        return told(manager.plan_undo(dir)).map(|plan| restore::project_plan(&plan));
     }
     let author = author(dir, "undo");
     let mut done = told(checkpoints::undo(manager, &author, dir))?;
@@ -176,11 +172,11 @@ pub(super) fn author(dir: &Path, what: &str) -> Author {
 }
 
 /// Result of a restore; an interrupted one is raised as an exception.
-pub(super) fn complete(done: checkpoints::ProjectOutcome) -> PyResult<RestoreResult> {
+pub(super) fn complete(done: checkpoints::ProjectOutcome) -> PyResult<Record> {
     if done.interrupted {
         return Err(error::raise("interrupted", "the next call on this project completes the restore"));
     }
-    Ok(done.into())
+    Ok(restore::outcome(&done))
 }
 
 /// Configured limits, overridden by the arguments.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::blocking::{Cancel, TaskWatch, long};
+use crate::blocking::{Cancel, long};
 use crate::capability::CapabilitySet;
 use crate::error::Raised;
 use crate::list_args::{many, some_many};
@@ -21,24 +21,19 @@ use crate::plain;
 use error::exec_error;
 
 /// Output of a command, and how it ended.
-#[pyclass(frozen, module = "nono_py")]
+#[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Debug)]
 pub(crate) struct ExecResult {
     /// Its standard output.
-    #[pyo3(get)]
     stdout: Py<PyBytes>,
     /// Its standard error; or, after ``nono:``, the reason why it was not run.
-    #[pyo3(get)]
     stderr: Py<PyBytes>,
     /// Its own code; ``-n`` after signal n; 124 when its time ran out; 126 when the sandbox or the working folder could
     /// not be had; 127 when it could not be executed.
-    #[pyo3(get)]
     exit_code: i32,
     /// Whether its time ran out.
-    #[pyo3(get)]
     timed_out: bool,
     /// Whether there was more output than ``max_output``.
-    #[pyo3(get)]
     truncated: bool,
 }
 
@@ -88,7 +83,7 @@ pub(crate) fn sandboxed_exec(
     inherit_env: bool,
     stdin: Option<PyBackedBytes>,
     max_output: Option<u64>,
-    cancel: Option<&Bound<'_, Cancel>>,
+    cancel: Option<Cancel>,
 ) -> PyResult<ExecResult> {
     let here = host::Environment::read(py)?;
     // An empty command is reported before a wrong timeout.
@@ -111,8 +106,7 @@ pub(crate) fn sandboxed_exec(
         proxy: proxy.map(|proxy| proxy as Arc<dyn Proxy>),
     };
     let host = here.host();
-    let watch = TaskWatch::new(py, None, cancel.map(|cancel| cancel.get().clone()))?;
-    let outcome = long(py, &watch, |live| {
+    let outcome = long(py, (None, cancel), |live| {
         exec::run(&set, &request, &host, &|| live.is_cancelled()).raised(exec_error)
     })?;
     Ok(ExecResult {

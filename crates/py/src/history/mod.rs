@@ -1,4 +1,4 @@
-//! Changes and restores: the same classes for sessions, checkpoints and turns of agents.
+//! Changes and restores: the same for sessions, checkpoints and turns of agents.
 
 pub(crate) mod changes;
 pub(crate) mod restore;

@@ -4,14 +4,15 @@ use std::env;
 
 use nono::document::{DocumentRole, PolicyDocument, ResolvedDocument};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 use super::error::document_error;
 use super::proxy::proxy_config;
 use crate::capability::CapabilitySet;
 use crate::error::Raised;
 use crate::list_args::many;
-use crate::{paths, plain};
+use crate::paths::{PathText, texts};
+use crate::plain;
 
 /// A policy document: named groups of paths and network rules.
 #[pyclass(frozen, module = "nono_py")]
@@ -57,19 +58,20 @@ impl Policy {
     ) -> PyResult<ResolvedPolicy> {
         let place = place();
         let resolved = py.detach(|| caps.change(|set| self.document.resolve(&group_names, &place, set)));
-        resolved.map(ResolvedPolicy).raised(document_error)
+        let ResolvedDocument { names, needs_unlink_overrides, deny_paths } =
+            resolved.raised(document_error)?;
+        Ok(ResolvedPolicy { names, needs_unlink_overrides, deny_paths: texts(deny_paths) })
     }
 
     /// The paths that these groups deny: each with `~` and variables expanded, and where it leads.
-    fn resolve_deny_paths<'py>(
+    fn resolve_deny_paths(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         #[pyo3(from_py_with = many)] group_names: Vec<String>,
-    ) -> PyResult<Vec<Bound<'py, PyString>>> {
+    ) -> PyResult<Vec<PathText>> {
         let place = place();
         let denied = py.detach(|| self.document.deny_paths(&group_names, &place));
-        let denied = denied.raised(document_error)?;
-        Ok(denied.iter().map(|path| paths::to_python(py, path)).collect())
+        denied.map(texts).raised(document_error)
     }
 
     /// The proxy these groups need together; None when none of them says anything that takes one.
@@ -101,41 +103,30 @@ impl Policy {
 }
 
 /// Result of resolving groups of a policy.
-#[pyclass(frozen, module = "nono_py")]
+#[pyclass(frozen, get_all, module = "nono_py")]
 #[derive(Debug)]
-pub(crate) struct ResolvedPolicy(ResolvedDocument);
+pub(crate) struct ResolvedPolicy {
+    /// The groups that are for this platform, in the order they were asked for.
+    names: Vec<String>,
+    /// Whether a group wants apply_unlink_overrides().
+    needs_unlink_overrides: bool,
+    /// The denied paths: each as written, and where it leads. Only validate_deny_overlaps() enforces them.
+    deny_paths: Vec<PathText>,
+}
 
 #[pymethods]
 impl ResolvedPolicy {
-    /// The groups that are for this platform, in the order they were asked for.
-    #[getter]
-    fn names(&self) -> Vec<&str> {
-        self.0.names.iter().map(String::as_str).collect()
-    }
-
-    /// Whether a group wants apply_unlink_overrides().
-    #[getter]
-    fn needs_unlink_overrides(&self) -> bool {
-        self.0.needs_unlink_overrides
-    }
-
-    /// The denied paths: each as written, and where it leads. Only validate_deny_overlaps() enforces them.
-    #[getter]
-    fn deny_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
-        self.0.deny_paths.iter().map(|path| paths::to_python(py, path)).collect()
-    }
-
     /// The values as a plain dict.
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         plain::attributes(slf, "names needs_unlink_overrides deny_paths")
     }
 
     fn __repr__(&self) -> String {
+        let ResolvedPolicy { names, needs_unlink_overrides, deny_paths } = self;
         format!(
-            "ResolvedPolicy(names={}, deny_paths={}, needs_unlink_overrides={})",
-            self.0.names.len(),
-            self.0.deny_paths.len(),
-            self.0.needs_unlink_overrides
+            "ResolvedPolicy(names={}, deny_paths={}, needs_unlink_overrides={needs_unlink_overrides})",
+            names.len(),
+            deny_paths.len()
         )
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod handle;
 use nono::proxy::{RunningProxy, Surroundings};
 use pyo3::prelude::*;
 
-use crate::blocking::{TaskWatch, long};
+use crate::blocking::long;
 use crate::error::Raised;
 use crate::exec::host::Environment;
 pub(crate) use config::InjectMode;
@@ -27,8 +27,6 @@ pub(crate) fn start_proxy(py: Python<'_>, config: &Bound<'_, ProxyConfig>) -> Py
         // Only the keyring's program runs there, so any folder will do.
         cwd: std::env::current_dir().unwrap_or_else(|_| "/".into()),
     };
-    let running = long(py, &TaskWatch::default(), |_| {
-        RunningProxy::start(&config, &around).raised(error::proxy_error)
-    })?;
+    let running = long(py, (), |_| RunningProxy::start(&config, &around).raised(error::proxy_error))?;
     Ok(ProxyHandle::new(running))
 }

@@ -4,6 +4,7 @@
 //! the interpreter: a callable that takes too long, or whose requesting program has ended, is not waited for.
 //! Everything but a clear yes denies: an exception, an invalid answer, no answer in time.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,118 +12,59 @@ use std::time::{Duration, Instant};
 use nono::approval::{
     ApprovalAnswer, ApprovalBackend, ApprovalError, Object, Question, Scope, Subject, Verdict, Waiting,
 };
+use nono::json::path as path_shape;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::PyBool;
+use serde_json::{Value, json};
 
 use crate::blocking::TaskProgress;
-use crate::paths::{self, PathText, texts};
-use crate::plain;
+use crate::plain::Record;
 
 /// Interval at which the waiting thread checks whether the request is still open.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Request of a command for access beyond its grants.
-///
-/// `path` is without links, and is what a yes opens; `reason` and `program` are untrusted text of the command.
-#[pyclass(frozen, get_all, module = "nono_py")]
-#[derive(Debug)]
-pub(crate) struct ApprovalRequest {
-    /// Counts up within one run.
-    id: u64,
-    /// "access", "restore", "restore_checkpoint" or "open_url".
-    kind: &'static str,
-    /// The requested path, resolved; of a checkpoint: its project. None if the request is about no path.
-    path: Option<PathText>,
-    /// The path as the command wrote it, if that differs from `path`.
-    written: Option<PathText>,
-    /// "read", "write" or "read+write".
-    access: Option<String>,
-    /// Kind of `path`: "file", "directory", or "new" if it does not exist yet.
-    object: Option<&'static str>,
-    /// The folder that the answer "directory" opens; None if that would be too much.
-    folder: Option<PathText>,
-    /// The snapshot, or the id of the checkpoint, to be restored.
-    snapshot: Option<String>,
-    /// The paths to be restored; empty means all of them.
-    paths: Vec<PathText>,
-    /// The web address to be opened.
-    url: Option<String>,
-    /// The program that asks.
-    program: PathText,
-    /// The process that asks.
-    pid: u32,
-    /// The reason given by the command, if any. Untrusted text.
-    reason: Option<String>,
-}
-
-impl From<Question> for ApprovalRequest {
-    fn from(question: Question) -> ApprovalRequest {
-        let mut request = ApprovalRequest {
-            id: question.id,
-            kind: "access",
-            path: None,
-            written: None,
-            access: None,
-            object: None,
-            folder: None,
-            snapshot: None,
-            paths: Vec::new(),
-            url: None,
-            program: PathText(question.asker.program),
-            pid: question.asker.pid,
-            reason: question.reason,
-        };
-        match question.subject {
-            Subject::Access { path, written, access, object, folder, .. } => {
-                request.path = Some(PathText(path));
-                request.written = written.map(PathText);
-                request.access = Some(access.to_string());
-                request.object = Some(match object {
-                    Object::File => "file",
-                    Object::Directory => "directory",
-                    Object::New => "new",
-                });
-                request.folder = folder.map(PathText);
-            }
-            Subject::Restore { snapshot, paths, .. } => {
-                request.kind = "restore";
-                request.snapshot = Some(snapshot.to_string());
-                request.paths = texts(&paths);
-            }
-            Subject::RestoreCheckpoint { project, checkpoint, paths, .. } => {
-                request.kind = "restore_checkpoint";
-                request.path = Some(PathText(project));
-                request.snapshot = Some(checkpoint);
-                request.paths = texts(&paths);
-            }
-            Subject::OpenUrl { url } => {
-                request.kind = "open_url";
-                request.url = Some(url);
-            }
+fn request(question: &Question) -> Record {
+    let about = match &question.subject {
+        Subject::Access { path, written, access, object, folder, .. } => json!({
+            "kind": "access",
+            "path": path_shape(path),
+            "written": written.as_deref().map(path_shape),
+            "access": access.to_string(),
+            "object": match object {
+                Object::File => "file",
+                Object::Directory => "directory",
+                Object::New => "new",
+            },
+            "folder": folder.as_deref().map(path_shape),
+        }),
+        Subject::Restore { snapshot, paths, .. } => {
+            json!({"kind": "restore", "snapshot": snapshot.to_string(), "paths": shapes(paths)})
         }
-        request
+        Subject::RestoreCheckpoint { project, checkpoint, paths, .. } => json!({
+            "kind": "restore_checkpoint",
+            "path": path_shape(project),
+            "snapshot": checkpoint,
+            "paths": shapes(paths),
+        }),
+        Subject::OpenUrl { url } => json!({"kind": "open_url", "url": url}),
+    };
+    let mut data = json!({
+        "id": question.id, "kind": null, "path": null, "written": null, "access": null, "object": null,
+        "folder": null, "snapshot": null, "paths": [], "url": null,
+        "program": path_shape(&question.asker.program),
+        "pid": question.asker.pid,
+        "reason": question.reason,
+    });
+    if let (Value::Object(data), Value::Object(about)) = (&mut data, about) {
+        data.extend(about);
     }
+    Record::new("ApprovalRequest", data)
 }
 
-#[pymethods]
-impl ApprovalRequest {
-    /// All values as a plain dict.
-    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
-        let names = "id kind path written access object folder snapshot paths url program pid reason";
-        plain::attributes(slf, names)
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let about = match &self.path {
-            Some(PathText(path)) => paths::to_python(py, path),
-            None => {
-                PyString::new(py, self.url.as_ref().or(self.snapshot.as_ref()).map_or("", String::as_str))
-            }
-        };
-        let access = self.access.as_ref().map(|access| format!(", access='{access}'")).unwrap_or_default();
-        Ok(format!("ApprovalRequest({} {}{access})", self.kind, about.repr()?))
-    }
+fn shapes(paths: &[PathBuf]) -> Vec<Value> {
+    paths.iter().map(|path| path_shape(path)).collect()
 }
 
 /// Receiver of the answer; the first one counts.
@@ -187,10 +129,9 @@ impl Callable {
     fn put(&self, question: &Question) -> PyResult<Receiver<PyResult<Verdict>>> {
         let (to, from) = channel();
         Python::attach(|py| {
-            let request = ApprovalRequest::from(question.clone());
             let reply = ApprovalReply { to: Mutex::new(Some(to)) };
             let ask = py.import("nono_py._session")?.getattr("_ask")?;
-            ask.call1((self.approve.bind(py), request, reply)).map(drop)
+            ask.call1((self.approve.bind(py), request(question), reply)).map(drop)
         })?;
         Ok(from)
     }

@@ -1,7 +1,6 @@
 //! Host properties of this process, and the command line of its helpers.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use nono::session::{Host, Surroundings};
@@ -9,17 +8,7 @@ use pyo3::prelude::*;
 
 use super::error;
 use crate::error::{Raise, Raised, SessionError};
-
-/// Environment as Python sees it: reading the C library's would race with threads that change it.
-fn environment(py: Python<'_>) -> PyResult<Vec<(OsString, OsString)>> {
-    let variables = py.import("os")?.getattr("environb")?.call_method0("copy")?;
-    let mut env = Vec::new();
-    for pair in variables.call_method0("items")?.try_iter()? {
-        let (name, value): (Vec<u8>, Vec<u8>) = pair?.extract()?;
-        env.push((OsString::from_vec(name), OsString::from_vec(value)));
-    }
-    Ok(env)
-}
+use crate::exec::host::Environment;
 
 /// The native module itself: to a session it is what the program is to `nono run`, and never writable.
 fn native(py: Python<'_>) -> PyResult<PathBuf> {
@@ -33,7 +22,12 @@ pub(super) fn here() -> PyResult<PathBuf> {
 
 /// Host; also from inside a sandbox.
 pub(super) fn host(py: Python<'_>, workdir: Option<PathBuf>) -> PyResult<Host> {
-    let around = Surroundings { env: environment(py)?, here: here()?, workdir, binary: Some(native(py)?) };
+    let around = Surroundings {
+        env: Environment::read(py)?.variables,
+        here: here()?,
+        workdir,
+        binary: Some(native(py)?),
+    };
     around.host().raised(error::host)
 }
 

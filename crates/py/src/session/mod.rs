@@ -8,7 +8,7 @@ pub(crate) mod approve;
 pub(crate) mod control;
 mod error;
 pub(crate) mod host;
-pub(crate) mod report;
+mod report;
 mod request;
 pub(crate) mod sessions;
 pub(crate) mod undo_points;
@@ -28,12 +28,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::blocking::{Cancel, TaskProgress, TaskWatch, long, long_with};
+use crate::blocking::{Cancel, Progress, TaskProgress, long, long_with};
 use crate::error::{PolicyError, Raise, Raised};
 use crate::list_args::many;
-use crate::plain;
+use crate::plain::{self, Record};
 use approve::{Callable, Failures};
-use report::SessionReport;
 use request::Keywords;
 
 /// Checked request of a run; nothing is started yet.
@@ -126,10 +125,9 @@ pub(crate) fn _run(
     py: Python<'_>,
     #[pyo3(from_py_with = many)] command: Vec<PathBuf>,
     keywords: Keywords,
-    progress: Option<Py<PyAny>>,
-    cancel: Option<&Cancel>,
-) -> PyResult<SessionReport> {
-    let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+    progress: Option<Progress>,
+    cancel: Option<Cancel>,
+) -> PyResult<Record> {
     let live = TaskProgress::default();
     let failures = Failures::default();
     let wish = wish(py, command, keywords)?;
@@ -137,7 +135,7 @@ pub(crate) fn _run(
     let Wish { host, request, .. } = wish;
     // Separate from the result: the report is available even if an exception ends the call.
     let happened: Mutex<Option<Report>> = Mutex::new(None);
-    let ran = long_with(py, &watch, live, |live| {
+    let ran = long_with(py, (progress, cancel), live, |live| {
         let told: Arc<dyn RunObserver> = Arc::new(CaptureObserver(live.clone()));
         let failed = |error| error::session(&error);
         let mut resolved = ResolvedRequest::new(request, &host).map_err(failed)?;
@@ -148,7 +146,7 @@ pub(crate) fn _run(
         Ok(())
     });
     let report = happened.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let report = report.map(|report| SessionReport::new(report, failures));
+    let report = report.map(|report| report::record(py, report, &failures)).transpose()?;
     match (ran, report) {
         (Ok(()), Some(report)) => Ok(report),
         (Err(error), Some(report)) => {
@@ -169,7 +167,7 @@ pub(crate) fn _resolve(
     keywords: Keywords,
 ) -> PyResult<Bound<'_, PyDict>> {
     let Wish { host, mut request, .. } = wish(py, command, keywords)?;
-    let (policy, profile) = long(py, &TaskWatch::default(), |_| {
+    let (policy, profile) = long(py, (), |_| {
         let mut resolve = || {
             request.policy.program = Some(session::find_program(&request.command, &host)?);
             let profile = session::profile(&request.policy, &host)?;

@@ -12,17 +12,16 @@ use nono::rollback::{
 use nono::snapshot::Observer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyBytes;
 use serde_json::Value;
 
 use super::{error, host};
-use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
+use crate::blocking::{Cancel, Progress, TaskProgress, TaskWatch, long};
 use crate::error::{Raise, Raised, SessionError};
-use crate::history::changes::HistoryChanges;
-use crate::history::{conflicts, restore::RestoreResult};
+use crate::history::{changes, conflicts, restore};
 use crate::list_args::some_many;
-use crate::paths::{self, PathArg};
-use crate::plain;
+use crate::paths::{PathArg, PathText, texts};
+use crate::plain::{self, Record};
 
 /// Catalogue of sessions. Creates nothing: without a state folder there are none.
 pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
@@ -44,8 +43,7 @@ pub(super) fn catalogue(py: Python<'_>) -> PyResult<Catalogue> {
 pub(crate) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<Vec<RollbackSession>> {
     let catalogue = catalogue(py)?;
     let path = path.map(|path| path.0.canonicalize().unwrap_or(path.0));
-    let (mut entries, problems) =
-        long(py, &TaskWatch::default(), |_| catalogue.list().raised(error::rollback))?;
+    let (mut entries, problems) = long(py, (), |_| catalogue.list().raised(error::rollback))?;
     if let Some(path) = path {
         entries.retain(|entry| {
             let tracked = entry.metadata.tracked_paths.iter().chain([&entry.project]);
@@ -63,18 +61,17 @@ pub(crate) fn list_sessions(py: Python<'_>, path: Option<PathArg>) -> PyResult<V
 /// Verify all sessions: recompute everything that is stored, and compare it with what was sealed.
 #[pyfunction]
 #[pyo3(signature = (*, progress = None, cancel = None))]
-pub(crate) fn verify_sessions<'py>(
-    py: Python<'py>,
-    progress: Option<Py<PyAny>>,
-    cancel: Option<&Cancel>,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn verify_sessions(
+    py: Python<'_>,
+    progress: Option<Progress>,
+    cancel: Option<Cancel>,
+) -> PyResult<Record> {
     let catalogue = catalogue(py)?;
-    let watch = TaskWatch::new(py, progress, cancel.cloned())?;
-    let found = long(py, &watch, |live| {
+    let found = long(py, (progress, cancel), |live| {
         let observer: Arc<dyn Observer + Send> = Arc::new(live.clone());
         catalogue.verify_all(&observer).raised(error::rollback)
     })?;
-    plain::plain(py, &json::all_verified(&found))
+    Ok(Record::new("VerifyReport", json::all_verified(&found)))
 }
 
 /// A past session: its id, a unique beginning of one, its name, "last", or the path of its folder.
@@ -83,7 +80,7 @@ pub(crate) fn verify_sessions<'py>(
 pub(crate) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult<RollbackSession> {
     let catalogue = catalogue(py)?;
     let text = session.map_or_else(|| "last".to_owned(), |session| session.0.to_string_lossy().into_owned());
-    let entry = long(py, &TaskWatch::default(), |_| catalogue.find(&text).raised(error::rollback))?;
+    let entry = long(py, (), |_| catalogue.find(&text).raised(error::rollback))?;
     Ok(RollbackSession::new(&catalogue, entry))
 }
 
@@ -94,17 +91,54 @@ pub(crate) fn open_session(py: Python<'_>, session: Option<PathArg>) -> PyResult
 #[derive(Debug)]
 pub(crate) struct RollbackSession {
     catalogue: Catalogue,
-    entry: SessionEntry,
+    /// The id of the session.
+    #[pyo3(get)]
+    session_id: String,
+    /// Its name, if it was given one.
+    #[pyo3(get)]
+    name: Option<String>,
+    /// The command, without what may be secret in it.
+    #[pyo3(get)]
+    command: Vec<String>,
+    /// The time it started, ISO 8601.
+    #[pyo3(get)]
+    started: String,
+    /// "live", "finished" or "interrupted", when it was opened.
+    #[pyo3(get)]
+    status: &'static str,
+    /// The exit code of the command; None while it runs, or when its end was not observed.
+    #[pyo3(get)]
+    exit_code: Option<i32>,
+    /// Whether it is protected from pruning.
+    #[pyo3(get)]
+    pinned: bool,
+    /// The folder that holds it.
+    #[pyo3(get)]
+    dir: PathText,
+    /// The tracked paths.
+    #[pyo3(get)]
+    tracked_paths: Vec<PathText>,
 }
 
 impl RollbackSession {
     fn new(catalogue: &Catalogue, entry: SessionEntry) -> RollbackSession {
-        RollbackSession { catalogue: catalogue.clone(), entry }
+        RollbackSession {
+            catalogue: catalogue.clone(),
+            session_id: entry.id,
+            name: entry.metadata.name,
+            command: entry.metadata.command,
+            started: entry.metadata.started,
+            status: json::status(entry.status),
+            exit_code: entry.metadata.exit_code,
+            pinned: entry.pinned,
+            dir: PathText(entry.dir),
+            tracked_paths: texts(entry.metadata.tracked_paths),
+        }
     }
 
     /// Present entry of the session.
     fn found(&self) -> Result<SessionEntry, RollbackError> {
-        self.catalogue.find(&self.entry.dir.to_string_lossy())
+        self.catalogue.find(&self.dir.0.to_string_lossy())
     }
 
     fn open(&self) -> Result<Opened, RollbackError> {
@@ -115,7 +149,7 @@ impl RollbackSession {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        watch: &TaskWatch,
+        watch: impl Into<TaskWatch>,
         work: impl FnOnce(&mut Opened, &TaskProgress) -> Result<T, RollbackError> + Send,
     ) -> PyResult<T> {
         long(py, watch, |live| {
@@ -154,72 +188,17 @@ fn words(paths: Option<Vec<PathArg>>) -> Vec<OsString> {
 
 #[pymethods]
 impl RollbackSession {
-    /// The id of the session.
-    #[getter]
-    fn session_id(&self) -> &str {
-        &self.entry.id
-    }
-
-    /// Its name, if it was given one.
-    #[getter]
-    fn name(&self) -> Option<&str> {
-        self.entry.metadata.name.as_deref()
-    }
-
-    /// The command, without what may be secret in it.
-    #[getter]
-    fn command(&self) -> Vec<String> {
-        self.entry.metadata.command.clone()
-    }
-
-    /// The time it started, ISO 8601.
-    #[getter]
-    fn started(&self) -> &str {
-        &self.entry.metadata.started
-    }
-
-    /// "live", "finished" or "interrupted", when it was opened.
-    #[getter]
-    fn status(&self) -> &'static str {
-        json::status(self.entry.status)
-    }
-
-    /// The exit code of the command; None while it runs, or when its end was not observed.
-    #[getter]
-    fn exit_code(&self) -> Option<i32> {
-        self.entry.metadata.exit_code
-    }
-
-    /// Whether it is protected from pruning.
-    #[getter]
-    fn pinned(&self) -> bool {
-        self.entry.pinned
-    }
-
-    /// The folder that holds it.
-    #[getter]
-    fn dir<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        paths::to_python(py, &self.entry.dir)
-    }
-
-    /// The tracked paths.
-    #[getter]
-    fn tracked_paths<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
-        self.entry.metadata.tracked_paths.iter().map(|path| paths::to_python(py, path)).collect()
-    }
-
     /// The snapshots that can be compared and restored.
     fn snapshots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let all: Value = self.with(py, &TaskWatch::default(), |session, _| {
-            Ok(session.snapshots()?.iter().map(json::snapshot).collect())
-        })?;
+        let all: Value =
+            self.with(py, (), |session, _| Ok(session.snapshots()?.iter().map(json::snapshot).collect()))?;
         plain::plain(py, &all)
     }
 
     /// The coverage of a snapshot.
     #[pyo3(signature = (snapshot = 0))]
     fn coverage<'py>(&self, py: Python<'py>, snapshot: u32) -> PyResult<Bound<'py, PyAny>> {
-        let coverage = self.with(py, &TaskWatch::default(), |session, _| {
+        let coverage = self.with(py, (), |session, _| {
             let (id, _) = session.range(snapshot, None)?;
             session.coverage(&id)
         })?;
@@ -235,15 +214,14 @@ impl RollbackSession {
         #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
         from_snapshot: u32,
         to_snapshot: Option<u32>,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
-    ) -> PyResult<HistoryChanges> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Record> {
         let paths = words(paths);
-        let set = self.with(py, &watch, |session, _| {
+        let set = self.with(py, (progress, cancel), |session, _| {
             RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)
         })?;
-        Ok(HistoryChanges::from(&set))
+        Ok(changes::of_session(&set))
     }
 
     /// The changes as a patch for `git apply`: bytes, since files may hold any.
@@ -254,12 +232,11 @@ impl RollbackSession {
         #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
         from_snapshot: u32,
         to_snapshot: Option<u32>,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
         let paths = words(paths);
-        let patch = self.with(py, &watch, |session, _| {
+        let patch = self.with(py, (progress, cancel), |session, _| {
             let set = RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)?;
             let mut items: Vec<_> = set.items.iter().collect();
             items.sort_by_key(|item| &item.path);
@@ -284,23 +261,22 @@ impl RollbackSession {
         snapshot: u32,
         conflicts: &str,
         dry_run: bool,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
-    ) -> PyResult<RestoreResult> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Record> {
         let conflicts = self::conflicts(conflicts)?;
         let none = paths.as_ref().is_some_and(Vec::is_empty);
         let paths = words(paths);
-        let id = &self.entry.id;
-        self.with(py, &watch, |session, _| {
+        let id = &self.session_id;
+        self.with(py, (progress, cancel), |session, _| {
             session.recover()?;
             let (snapshot, _) = session.range(snapshot, None)?;
             if none {
                 // An empty choice means nothing, not everything.
                 return Ok(if dry_run {
-                    RestoreResult::planned(id, &Plan::default())
+                    restore::planned(id, &Plan::default())
                 } else {
-                    RestoreResult::done(id, &Done::default())
+                    restore::done(id, &Done::default())
                 });
             }
             let paths = if paths.is_empty() {
@@ -310,9 +286,9 @@ impl RollbackSession {
             };
             let choice = RestoreChoice { snapshot, paths, conflicts, ..RestoreChoice::everything() };
             if dry_run {
-                session.plan(&choice).map(|plan| RestoreResult::planned(id, &plan))
+                session.plan(&choice).map(|plan| restore::planned(id, &plan))
             } else {
-                session.restore(&choice).map(|done| RestoreResult::done(id, &done))
+                session.restore(&choice).map(|done| restore::done(id, &done))
             }
         })
     }
@@ -324,17 +300,16 @@ impl RollbackSession {
         py: Python<'_>,
         restore: Option<String>,
         dry_run: bool,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
-    ) -> PyResult<RestoreResult> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
-        let (id, restore) = (&self.entry.id, restore.as_deref());
-        self.with(py, &watch, |session, _| {
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Record> {
+        let (id, restore) = (&self.session_id, restore.as_deref());
+        self.with(py, (progress, cancel), |session, _| {
             session.recover()?;
             if dry_run {
-                session.plan_undo(restore).map(|plan| RestoreResult::planned(id, &plan))
+                session.plan_undo(restore).map(|plan| restore::planned(id, &plan))
             } else {
-                session.undo(restore).map(|done| RestoreResult::done(id, &done))
+                session.undo(restore).map(|done| restore::done(id, &done))
             }
         })
     }
@@ -344,31 +319,24 @@ impl RollbackSession {
     fn recover(
         &self,
         py: Python<'_>,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
-    ) -> PyResult<Option<RestoreResult>> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
-        let done = self.with(py, &watch, |session, _| session.recover())?;
-        Ok(done.map(|done| RestoreResult::done(&self.entry.id, &done)))
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Option<Record>> {
+        let done = self.with(py, (progress, cancel), |session, _| session.recover())?;
+        Ok(done.map(|done| restore::done(&self.session_id, &done)))
     }
 
-    /// Recompute everything that is stored, and compare it with what was sealed: `good`, and `problems` if it is not.
+    /// Recompute everything that is stored, and compare it with what was sealed.
     #[pyo3(signature = (*, progress = None, cancel = None))]
-    fn verify<'py>(
-        &self,
-        py: Python<'py>,
-        progress: Option<Py<PyAny>>,
-        cancel: Option<&Cancel>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = TaskWatch::new(py, progress, cancel.cloned())?;
-        let found = self.with(py, &watch, |session, _| session.verify())?;
-        plain::plain(py, &json::verified(&self.entry.id, &found))
+    fn verify(&self, py: Python<'_>, progress: Option<Progress>, cancel: Option<Cancel>) -> PyResult<Record> {
+        let found = self.with(py, (progress, cancel), |session, _| session.verify())?;
+        Ok(Record::new("VerifyReport", json::verified(&self.session_id, &found)))
     }
 
     /// Protect it from pruning, or no longer.
     #[pyo3(signature = (pinned = true))]
     fn pin(&self, py: Python<'_>, pinned: bool) -> PyResult<()> {
-        long(py, &TaskWatch::default(), |_| {
+        long(py, (), |_| {
             let pin = || self.catalogue.pin(&self.found()?, pinned);
             pin().raised(error::rollback)
         })
@@ -376,24 +344,18 @@ impl RollbackSession {
 
     /// The data of `nono rollback list --json`, read anew.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = long(py, &TaskWatch::default(), |_| {
-            self.found().and_then(|entry| json::session(&entry)).raised(error::rollback)
-        })?;
+        let value =
+            long(py, (), |_| self.found().and_then(|entry| json::session(&entry)).raised(error::rollback))?;
         plain::plain(py, &value)
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "RollbackSession(session_id='{}', status='{}', command={:?})",
-            self.entry.id,
-            self.status(),
-            self.entry.metadata.command
-        )
+        let RollbackSession { session_id, status, command, .. } = self;
+        format!("RollbackSession(session_id='{session_id}', status='{status}', command={command:?})")
     }
 }
 
-/// Remove old sessions, and free what only they needed. Running and pinned ones stay. The data of
-/// `nono rollback cleanup --json`.
+/// Remove old sessions, and free what only they needed. Running and pinned ones stay.
 #[pyfunction]
 #[pyo3(signature = (*, keep = None, older_than_days = None, max_bytes = None, remove_all = false, dry_run = false))]
 pub(crate) fn cleanup_sessions(
@@ -403,7 +365,7 @@ pub(crate) fn cleanup_sessions(
     max_bytes: Option<u64>,
     remove_all: bool,
     dry_run: bool,
-) -> PyResult<Bound<'_, PyAny>> {
+) -> PyResult<Record> {
     let retention = nono::rollback::Retention {
         max_sessions: keep,
         max_per_project: None,
@@ -416,7 +378,6 @@ pub(crate) fn cleanup_sessions(
         return Err(PyValueError::new_err("give a limit: keep, older_than_days, max_bytes or remove_all"));
     }
     let catalogue = catalogue(py)?;
-    let pruned =
-        long(py, &TaskWatch::default(), |_| catalogue.prune(&retention, dry_run).raised(error::rollback))?;
-    plain::plain(py, &json::pruned(&pruned, dry_run).raised(error::rollback)?)
+    let pruned = long(py, (), |_| catalogue.prune(&retention, dry_run).raised(error::rollback))?;
+    Ok(Record::new("PruneReport", json::pruned(&pruned, dry_run).raised(error::rollback)?))
 }

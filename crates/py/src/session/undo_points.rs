@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use super::sessions::catalogue;
 use super::{error, host};
-use crate::blocking::{TaskWatch, long};
+use crate::blocking::long;
 use crate::error::{Raise, SessionError};
 use crate::list_args::some_many;
 use crate::paths::PathArg;
@@ -41,7 +41,7 @@ pub(crate) fn undo_points(
     let config = settings::load(&context.state_dir.join("config.toml"))
         .map_err(|error| Raise::new("settings", error).as_a::<SessionError>())?;
     let manager = CheckpointManager::new(Host { state_dir: context.state_dir, home }, config);
-    let points = long(py, &TaskWatch::default(), |_| {
+    let points = long(py, (), |_| {
         let undoing = Undoing { catalogue: &catalogue, checkpoints: &manager, dir: &dir };
         let found = match to.as_deref() {
             None => undoing.points(&paths),

@@ -30,9 +30,14 @@ fn system(source: &io::Error) -> &'static str {
 type ErrorDetails = (&'static str, Option<PathBuf>);
 
 pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
-    use engine::SnapshotError as E;
     let message = error.to_string();
-    let (kind, path) = match error {
+    snapshot(error, &message).map_or_else(|other| other, |details| told(message, details))
+}
+
+/// Details, or the exception for an error that is not a `SnapshotError`.
+fn snapshot(error: engine::SnapshotError, message: &str) -> Result<ErrorDetails, PyErr> {
+    use engine::SnapshotError as E;
+    Ok(match error {
         E::Root { path, source }
         | E::Preflight(PreflightError::Io { path, source })
         | E::Journal(JournalError::Io { path, source }) => (system(&source), Some(path)),
@@ -51,14 +56,8 @@ pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
         E::NoFile { path } => ("not_a_file", Some(path)),
         E::Twice { path } => ("twice", Some(path)),
         E::NotTracked { path } => ("not_tracked", Some(path)),
-        E::Capture(error) => match capture(error) {
-            Ok(told) => told,
-            Err(other) => return other.raise(&message),
-        },
-        E::Rules(error) => match rules(error) {
-            Ok(told) => told,
-            Err(other) => return other.raise(&message),
-        },
+        E::Capture(error) => capture(error, message)?,
+        E::Rules(error) => rules(error, message)?,
         E::Session(error) => session(error),
         E::Store(error) => store(error),
         E::Object(error) => object(error),
@@ -68,8 +67,7 @@ pub(crate) fn raise(error: engine::SnapshotError) -> PyErr {
         E::Journal(JournalError::Damaged { path, .. }) => ("damaged", Some(path)),
         E::Journal(JournalError::Unfinished { path }) => ("unfinished_restore", Some(path)),
         E::FrozenRules { .. } => ("damaged", None),
-    };
-    told(message, (kind, path))
+    })
 }
 
 /// Exception for an error of reading a manifest's objects.
@@ -81,29 +79,14 @@ fn told(message: String, (kind, path): ErrorDetails) -> PyErr {
     Raise::new(kind, message).maybe_about(path).as_a::<SnapshotError>()
 }
 
-/// Errors that are not a `SnapshotError`.
-enum Other {
-    Value,
-    Cancelled,
-}
-
-impl Other {
-    fn raise(&self, message: &str) -> PyErr {
-        match self {
-            Other::Value => Raise::new("invalid_glob", message).value_error(),
-            Other::Cancelled => cancelled(),
-        }
-    }
-}
-
-fn capture(error: CaptureError) -> Result<ErrorDetails, Other> {
+fn capture(error: CaptureError, message: &str) -> Result<ErrorDetails, PyErr> {
     Ok(match error {
         CaptureError::TooManyFiles { .. } => ("too_many_files", None),
         CaptureError::TooManyBytes { .. } => ("too_large", None),
         CaptureError::NoRoom { examples, .. } => ("over_budget", examples.into_iter().next()),
-        CaptureError::Cancelled => return Err(Other::Cancelled),
+        CaptureError::Cancelled => return Err(cancelled()),
         CaptureError::Nothing { .. } => ("nothing_captured", None),
-        CaptureError::Rules(error) => rules(error)?,
+        CaptureError::Rules(error) => rules(error, message)?,
         CaptureError::Store(error) => store(error),
         CaptureError::Record(_) => ("damaged", None),
         CaptureError::StaysOpen { path, .. } => ("stays_open", Some(path)),
@@ -111,9 +94,9 @@ fn capture(error: CaptureError) -> Result<ErrorDetails, Other> {
     })
 }
 
-fn rules(error: RulesError) -> Result<ErrorDetails, Other> {
+fn rules(error: RulesError, message: &str) -> Result<ErrorDetails, PyErr> {
     match error {
-        RulesError::Glob { .. } => Err(Other::Value),
+        RulesError::Glob { .. } => Err(Raise::new("invalid_glob", message).value_error()),
         RulesError::Root { path, source } => Ok((system(&source), Some(path))),
     }
 }

@@ -18,10 +18,11 @@ use super::metadata::SessionMetadata;
 use super::names::Names;
 use super::restored::RestoreReport;
 use super::values::change_list;
-use crate::blocking::{Cancel, TaskProgress, TaskWatch, long};
+use crate::blocking::{Cancel, Progress, TaskProgress, TaskWatch, long};
 use crate::error::{Raise, SnapshotError, cancelled};
 use crate::list_args::{many, some_many};
 use crate::paths::{self, PathArg};
+use crate::plain::Record;
 
 /// Takes and restores snapshots of folders and files.
 ///
@@ -37,14 +38,12 @@ pub(crate) struct SnapshotManager {
     last_restore: Mutex<Option<RestoreReport>>,
 }
 
-type Callback = Option<Py<PyAny>>;
-
 impl SnapshotManager {
     /// Runs long work with exclusive use of the engine.
     fn work<T: Send>(
         &self,
         py: Python<'_>,
-        watch: &TaskWatch,
+        watch: impl Into<TaskWatch>,
         work: impl FnOnce(&mut engine::SnapshotManager) -> Result<T, engine::SnapshotError> + Send,
     ) -> PyResult<T> {
         let worked = long(py, watch, |live: &TaskProgress| {
@@ -57,7 +56,8 @@ impl SnapshotManager {
         let (done, recovered) = worked?;
         if let Some(recovered) = recovered {
             self.remember(&recovered);
-            let text = format!("completed an interrupted restore: {}", recovered.__repr__());
+            let report = recovered.record(py)?.into_pyobject(py)?;
+            let text = format!("completed an interrupted restore: {}", report.repr()?);
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &c_text(text)?, 1)?;
         }
         done
@@ -70,7 +70,7 @@ impl SnapshotManager {
     fn go_back<'py>(
         &self,
         py: Python<'py>,
-        watch: &TaskWatch,
+        watch: impl Into<TaskWatch>,
         choose: impl FnOnce(&engine::SnapshotManager) -> Result<Option<SnapshotId>, engine::SnapshotError> + Send,
         options: RestoreOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -88,7 +88,7 @@ impl SnapshotManager {
         if was_cut_off {
             return Err(cancelled());
         }
-        match report.incomplete(py) {
+        match report.incomplete(py)? {
             Some(error) => Err(error),
             None => report.changes(py),
         }
@@ -125,7 +125,7 @@ impl SnapshotManager {
         store: Option<PathArg>,
     ) -> PyResult<SnapshotManager> {
         let exclusion = exclusion.map(|exclusion| exclusion.get().config()).unwrap_or_default();
-        let (turn, names, roots) = long(py, &TaskWatch::default(), |live| {
+        let (turn, names, roots) = long(py, (), |live| {
             let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
             for PathArg(given) in tracked_paths {
                 let root = engine::resolved(&given).map_err(raise)?;
@@ -160,11 +160,10 @@ impl SnapshotManager {
     fn create_baseline(
         &self,
         py: Python<'_>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<SnapshotManifest> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        let manifest = self.work(py, &watch, engine::SnapshotManager::create_baseline)?;
+        let manifest = self.work(py, (progress, cancel), engine::SnapshotManager::create_baseline)?;
         Ok(SnapshotManifest::new(manifest, &self.names))
     }
 
@@ -173,11 +172,11 @@ impl SnapshotManager {
     fn create_incremental<'py>(
         &self,
         py: Python<'py>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<(SnapshotManifest, Bound<'py, PyAny>)> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        let (manifest, changes) = self.work(py, &watch, engine::SnapshotManager::create_incremental)?;
+        let (manifest, changes) =
+            self.work(py, (progress, cancel), engine::SnapshotManager::create_incremental)?;
         Ok((SnapshotManifest::new(manifest, &self.names), change_list(py, changes, &self.names)?))
     }
 
@@ -188,13 +187,12 @@ impl SnapshotManager {
         py: Python<'py>,
         snapshot_number: u32,
         #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
         let options = self.chosen(paths);
         let id = SnapshotId::Number(snapshot_number);
-        let plan = self.work(py, &watch, |manager| manager.plan_restore(&id, &options))?;
+        let plan = self.work(py, (progress, cancel), |manager| manager.plan_restore(&id, &options))?;
         change_list(py, plan.changes(), &self.names)
     }
 
@@ -210,12 +208,11 @@ impl SnapshotManager {
         py: Python<'py>,
         snapshot_number: u32,
         #[pyo3(from_py_with = some_many)] paths: Option<Vec<PathArg>>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
         let options = self.chosen(paths);
-        self.go_back(py, &watch, |_| Ok(Some(SnapshotId::Number(snapshot_number))), options)
+        self.go_back(py, (progress, cancel), |_| Ok(Some(SnapshotId::Number(snapshot_number))), options)
     }
 
     /// Undo the last restore of this session, by any process; a second call undoes the undo.
@@ -223,15 +220,14 @@ impl SnapshotManager {
     fn undo_restore<'py>(
         &self,
         py: Python<'py>,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
         let last = |manager: &engine::SnapshotManager| {
             let all = manager.snapshots()?;
             Ok(all.into_iter().rfind(|id| matches!(id, SnapshotId::Safety(_))))
         };
-        self.go_back(py, &watch, last, RestoreOptions::default())
+        self.go_back(py, (progress, cancel), last, RestoreOptions::default())
     }
 
     /// The changes since this snapshot was taken. No snapshot is taken now, and nothing is touched.
@@ -240,12 +236,11 @@ impl SnapshotManager {
         &self,
         py: Python<'py>,
         snapshot_number: u32,
-        progress: Callback,
+        progress: Option<Progress>,
         cancel: Option<Cancel>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
         let id = SnapshotId::Number(snapshot_number);
-        let changes = self.work(py, &watch, |manager| manager.compute_changes(&id))?;
+        let changes = self.work(py, (progress, cancel), |manager| manager.compute_changes(&id))?;
         change_list(py, changes, &self.names)
     }
 
@@ -253,7 +248,7 @@ impl SnapshotManager {
     /// used any more; a new one on the same folder can. `with manager:` ends like this.
     #[pyo3(signature = (*, settle=true))]
     fn close(&self, py: Python<'_>, settle: bool) -> PyResult<()> {
-        long(py, &TaskWatch::default(), |live| self.turn.close(live, settle))
+        long(py, (), |live| self.turn.close(live, settle))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -273,28 +268,28 @@ impl SnapshotManager {
 
     /// The report of the last restore by this manager.
     #[getter]
-    fn last_restore(&self) -> Option<RestoreReport> {
-        self.last_restore.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn last_restore(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        let report = self.last_restore.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        report.map(|report| report.record(py)).transpose()
     }
 
     /// The changes from one snapshot to another.
     fn diff<'py>(&self, py: Python<'py>, first: u32, second: u32) -> PyResult<Bound<'py, PyAny>> {
-        let changes = self.work(py, &TaskWatch::default(), |manager| {
-            manager.diff(&SnapshotId::Number(first), &SnapshotId::Number(second))
-        })?;
+        let changes = self
+            .work(py, (), |manager| manager.diff(&SnapshotId::Number(first), &SnapshotId::Number(second)))?;
         change_list(py, changes, &self.names)
     }
 
     /// A snapshot that was taken before.
     fn load_manifest(&self, py: Python<'_>, number: u32) -> PyResult<SnapshotManifest> {
-        let manifest = self.work(py, &TaskWatch::default(), |manager| manager.load_manifest(number))?;
+        let manifest = self.work(py, (), |manager| manager.load_manifest(number))?;
         Ok(SnapshotManifest::new(manifest, &self.names))
     }
 
     /// The bytes that a regular file had in a snapshot. A path that the snapshot does not hold is a FileNotFoundError.
     fn read<'py>(&self, py: Python<'py>, number: u32, path: PathArg) -> PyResult<Bound<'py, PyBytes>> {
         let (root, given) = (self.names.root(path.0.clone()), path.0);
-        let bytes = self.work(py, &TaskWatch::default(), |manager| {
+        let bytes = self.work(py, (), |manager| {
             let entry = manager.entry(&SnapshotId::Number(number), &root)?;
             let file = entry.as_ref().and_then(engine::FileState::of);
             let Some(file) = file else { return Ok(None) };
@@ -307,7 +302,7 @@ impl SnapshotManager {
     /// Write `session.json`, which says what the session is about.
     fn save_session_metadata(&self, py: Python<'_>, meta: Py<SessionMetadata>) -> PyResult<()> {
         let metadata = meta.get().value();
-        self.work(py, &TaskWatch::default(), |manager| manager.save_session_metadata(&metadata))
+        self.work(py, (), |manager| manager.save_session_metadata(&metadata))
     }
 
     /// Load the `session.json` of a session. A missing or malformed one is a SnapshotError.
@@ -315,7 +310,7 @@ impl SnapshotManager {
     fn load_session_metadata(py: Python<'_>, session_dir: PathArg) -> PyResult<SessionMetadata> {
         let load =
             |_: &TaskProgress| engine::SnapshotManager::load_session_metadata(session_dir.0).map_err(raise);
-        Ok(SessionMetadata::new(long(py, &TaskWatch::default(), load)?))
+        Ok(SessionMetadata::new(long(py, (), load)?))
     }
 
     /// The number of snapshots taken in this session.
@@ -325,9 +320,13 @@ impl SnapshotManager {
 
     /// Verify every byte of every snapshot; returns the problems as text.
     #[pyo3(signature = (*, progress=None, cancel=None))]
-    fn verify(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<Vec<String>> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        let report = self.work(py, &watch, engine::SnapshotManager::verify)?;
+    fn verify(
+        &self,
+        py: Python<'_>,
+        progress: Option<Progress>,
+        cancel: Option<Cancel>,
+    ) -> PyResult<Vec<String>> {
+        let report = self.work(py, (progress, cancel), engine::SnapshotManager::verify)?;
         let store = report.store.problems.iter();
         let store = store.map(|problem| format!("{}: {}", problem.file.display(), problem.what));
         let snapshots = report.snapshots.iter().map(|problem| match &problem.id {
@@ -340,9 +339,8 @@ impl SnapshotManager {
 
     /// Compress what was captured, and make it survive a power loss. Otherwise this is done in the background.
     #[pyo3(signature = (*, progress=None, cancel=None))]
-    fn settle(&self, py: Python<'_>, progress: Callback, cancel: Option<Cancel>) -> PyResult<()> {
-        let watch = TaskWatch::new(py, progress, cancel)?;
-        self.work(py, &watch, engine::SnapshotManager::settle).map(drop)
+    fn settle(&self, py: Python<'_>, progress: Option<Progress>, cancel: Option<Cancel>) -> PyResult<()> {
+        self.work(py, (progress, cancel), engine::SnapshotManager::settle).map(drop)
     }
 
     /// The folder of the session, resolved.

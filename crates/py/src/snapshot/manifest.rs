@@ -11,14 +11,14 @@ use nono::snapshot::paths::{bytes, from_bytes};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::coverage::Coverage;
+use super::coverage;
 use super::error::raise_object;
 use super::names::Names;
 use super::values::{ContentHash, FileState};
-use crate::blocking::{TaskProgress, TaskWatch, long};
+use crate::blocking::{TaskProgress, long};
 use crate::error::cancelled;
 use crate::paths::{self, PathArg};
-use crate::plain;
+use crate::plain::{self, Record};
 
 /// One snapshot.
 #[pyclass(frozen, module = "nono_py")]
@@ -26,11 +26,42 @@ use crate::plain;
 pub(crate) struct SnapshotManifest {
     manifest: Arc<engine::Manifest>,
     names: Arc<Names>,
+    /// The number in the session; 0 is the baseline. (Safety snapshots have an `id` only.)
+    #[pyo3(get)]
+    number: u32,
+    /// Names it within its session.
+    #[pyo3(get)]
+    id: String,
+    /// The time it was taken: ISO 8601, UTC.
+    #[pyo3(get)]
+    timestamp: String,
+    /// The number of the snapshot before it.
+    #[pyo3(get)]
+    parent: Option<u32>,
+    /// Commits to names, kinds, permission bits, contents and link targets.
+    #[pyo3(get)]
+    merkle_root: ContentHash,
+    /// Commits to everything that a restore puts back, to the rules and to the coverage.
+    #[pyo3(get)]
+    state_root: ContentHash,
+    /// Whether it was known to survive a loss of power when this manifest was made or loaded.
+    #[pyo3(get)]
+    durable: bool,
 }
 
 impl SnapshotManifest {
     pub(crate) fn new(manifest: engine::Manifest, names: &Arc<Names>) -> SnapshotManifest {
-        SnapshotManifest { manifest: Arc::new(manifest), names: Arc::clone(names) }
+        SnapshotManifest {
+            number: manifest.number,
+            id: manifest.id.to_string(),
+            timestamp: manifest.timestamp.clone(),
+            parent: manifest.parent,
+            merkle_root: ContentHash(*manifest.merkle_root.as_bytes()),
+            state_root: ContentHash(*manifest.state_root.as_bytes()),
+            durable: manifest.durable,
+            manifest: Arc::new(manifest),
+            names: Arc::clone(names),
+        }
     }
 
     /// Paths of selected entries with a value for each, read without the interpreter.
@@ -39,7 +70,7 @@ impl SnapshotManifest {
         py: Python<'_>,
         mut pick: impl FnMut(&Entry) -> Option<T> + Send,
     ) -> PyResult<Listed<T>> {
-        long(py, &TaskWatch::default(), |live: &TaskProgress| {
+        long(py, (), |live: &TaskProgress| {
             let mut listed = Listed { text: Vec::new(), entries: Vec::new() };
             let state = self.names.state(&self.manifest.state);
             let read = self.manifest.each_entry_of(&state, |path, entry| {
@@ -88,52 +119,10 @@ fn special(entry: &Entry) -> Option<&'static str> {
 
 #[pymethods]
 impl SnapshotManifest {
-    /// The number in the session; 0 is the baseline. (Safety snapshots have an `id` only.)
-    #[getter]
-    fn number(&self) -> u32 {
-        self.manifest.number
-    }
-
-    /// Names it within its session.
-    #[getter]
-    fn id(&self) -> String {
-        self.manifest.id.to_string()
-    }
-
-    /// The time it was taken: ISO 8601, UTC.
-    #[getter]
-    fn timestamp(&self) -> &str {
-        &self.manifest.timestamp
-    }
-
-    /// The number of the snapshot before it.
-    #[getter]
-    fn parent(&self) -> Option<u32> {
-        self.manifest.parent
-    }
-
-    /// Commits to names, kinds, permission bits, contents and link targets.
-    #[getter]
-    fn merkle_root(&self) -> ContentHash {
-        ContentHash(*self.manifest.merkle_root.as_bytes())
-    }
-
-    /// Commits to everything that a restore puts back, to the rules and to the coverage.
-    #[getter]
-    fn state_root(&self) -> ContentHash {
-        ContentHash(*self.manifest.state_root.as_bytes())
-    }
-
-    /// Whether it was known to survive a loss of power when this manifest was made or loaded.
-    #[getter]
-    fn durable(&self) -> bool {
-        self.manifest.durable
-    }
-
     /// The coverage of the snapshot.
     #[getter]
-    fn coverage(&self) -> Coverage {
-        Coverage::new(self.manifest.coverage.clone(), &self.names)
+    fn coverage(&self) -> Record {
+        coverage::record(self.manifest.coverage.clone(), &self.names)
     }
 
     /// The regular files by path, in the order of paths; a new dict each time.
@@ -182,7 +171,7 @@ impl SnapshotManifest {
 
     /// All excluded paths, as pairs of path and reason.
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyString>, String)>> {
-        let left_out = long(py, &TaskWatch::default(), |_| self.manifest.left_out().map_err(raise_object))?;
+        let left_out = long(py, (), |_| self.manifest.left_out().map_err(raise_object))?;
         let shown = left_out
             .into_iter()
             .map(|(path, reason)| (paths::to_python(py, &self.names.given(path)), reason.to_string()));
@@ -193,8 +182,7 @@ impl SnapshotManifest {
     /// and for what was left out because_of (the path that was) and reason.
     fn protection<'py>(&self, py: Python<'py>, path: PathArg) -> PyResult<Bound<'py, PyDict>> {
         let path = self.names.root(path.0);
-        let found =
-            long(py, &TaskWatch::default(), |_| self.manifest.protection(&path).map_err(raise_object))?;
+        let found = long(py, (), |_| self.manifest.protection(&path).map_err(raise_object))?;
         let dict = PyDict::new(py);
         let status = match &found {
             Protection::Captured => "captured",
@@ -218,6 +206,6 @@ impl SnapshotManifest {
     }
 
     fn __repr__(&self) -> String {
-        format!("SnapshotManifest(number={}, files={})", self.manifest.number, self.manifest.coverage.files)
+        format!("SnapshotManifest(number={}, files={})", self.number, self.manifest.coverage.files)
     }
 }

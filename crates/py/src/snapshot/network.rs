@@ -7,40 +7,18 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 /// Keys, in the order of the dicts.
-const KEYS: [&str; 15] = [
-    "timestamp_unix_ms",
-    "mode",
-    "decision",
-    "target",
-    "port",
-    "method",
-    "path",
-    "status",
-    "reason",
-    "route_id",
-    "auth_mechanism",
-    "auth_outcome",
-    "managed_credential_active",
-    "injection_mode",
-    "denial_category",
-];
+const KEYS: &str = "timestamp_unix_ms mode decision target port method path status reason route_id auth_mechanism \
+                    auth_outcome managed_credential_active injection_mode denial_category";
 
 /// Modes; `forward` is nono's own addition: a plain request through the proxy.
-const MODES: &[&str] = &["connect", "connect_intercept", "reverse", "external", "forward"];
-const DECISIONS: &[&str] = &["allow", "deny"];
-const MECHANISMS: &[&str] = &["proxy_authorization", "phantom_header", "phantom_path", "phantom_query"];
-const OUTCOMES: &[&str] = &["succeeded", "failed"];
-const INJECTIONS: &[&str] = &["header", "url_path", "query_param", "basic_auth", "oauth2"];
-const DENIALS: &[&str] = &[
-    "authentication_failed",
-    "endpoint_policy",
-    "managed_credential_unavailable",
-    "host_denied",
-    "intercept_handshake_failed",
-    "upstream_connect_failed",
-    "connect_bypasses_l7",
-    "external_proxy_rejected",
-];
+const MODES: &str = "connect connect_intercept reverse external forward";
+const DECISIONS: &str = "allow deny";
+const MECHANISMS: &str = "proxy_authorization phantom_header phantom_path phantom_query";
+const OUTCOMES: &str = "succeeded failed";
+const INJECTIONS: &str = "header url_path query_param basic_auth oauth2";
+const DENIALS: &str = "authentication_failed endpoint_policy managed_credential_unavailable host_denied \
+                       intercept_handshake_failed upstream_connect_failed connect_bypasses_l7 \
+                       external_proxy_rejected";
 
 /// Spellings of one value in Python and in `session.json`.
 const OAUTH2: (&str, &str) = ("oauth2", "o_auth2");
@@ -76,18 +54,19 @@ fn required<'py>(event: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, P
     event.get_item(key)?.ok_or_else(missing)
 }
 
-fn needed(event: &Bound<'_, PyDict>, key: &str, known: &[&str]) -> PyResult<String> {
+fn needed(event: &Bound<'_, PyDict>, key: &str, known: &str) -> PyResult<String> {
     one_of(key, required(event, key)?.extract()?, known)
 }
 
-fn one_of(key: &str, text: String, known: &[&str]) -> PyResult<String> {
-    if known.contains(&text.as_str()) {
+fn one_of(key: &str, text: String, known: &str) -> PyResult<String> {
+    if known.split(' ').any(|known| known == text) {
         return Ok(text);
     }
-    Err(PyValueError::new_err(format!("{text:?} is not a valid {key}; use one of {}", known.join(", "))))
+    let known = known.replace(' ', ", ");
+    Err(PyValueError::new_err(format!("{text:?} is not a valid {key}; use one of {known}")))
 }
 
-fn word(event: &Bound<'_, PyDict>, key: &str, known: &[&str]) -> PyResult<Option<String>> {
+fn word(event: &Bound<'_, PyDict>, key: &str, known: &str) -> PyResult<Option<String>> {
     let found = event.get_item(key)?.filter(|found| !found.is_none());
     found.map(|found| one_of(key, found.extract()?, known)).transpose()
 }
@@ -103,7 +82,7 @@ where
 /// An event as a dict.
 pub(crate) fn to_dict<'py>(py: Python<'py>, event: &Value) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for key in KEYS {
+    for key in KEYS.split(' ') {
         match event.get(key) {
             Some(Value::String(text)) if key == "injection_mode" && text == OAUTH2.1 => {
                 dict.set_item(key, OAUTH2.0)?;
