@@ -121,9 +121,8 @@ pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointEr
     // Separates the entry from an incomplete line that a killed process may have left.
     let mut text = vec![b'\n'];
     put(&mut text, line, &path)?;
-    let mut open = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-    let written = open.as_mut().map_or(Ok(()), |file| file.write_all(&text));
-    open.map(|_| ()).and(written).map_err(CheckpointError::io(&path))
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+    file.and_then(|mut file| file.write_all(&text)).map_err(CheckpointError::io(&path))
 }
 
 fn put(text: &mut Vec<u8>, line: &CallRecord, path: &Path) -> Result<(), CheckpointError> {

@@ -157,15 +157,15 @@ impl CheckpointManager {
 fn clear_one(dir: &Path, dry_run: bool, pruned: &mut Pruned) -> Result<(), CheckpointError> {
     // Unreadable ones are removed as well: the user asked for everything.
     let checkpoints = History::load(dir).map(|history| history.checkpoints).unwrap_or_default();
-    if dry_run {
-        let Some(project) = Project::load(dir)? else { return Ok(()) };
-        pruned.projects_removed.push(project.workdir.clone());
-        pruned.removed.push((project.workdir, checkpoints));
-        return Ok(());
-    }
-    let Some(folder) = Folder::at(dir)? else { return Ok(()) };
-    remove(&folder)?;
-    pruned.projects_removed.push(folder.project.workdir.clone());
-    pruned.removed.push((folder.project.workdir.clone(), checkpoints));
+    let project = if dry_run {
+        Project::load(dir)?
+    } else {
+        let folder = Folder::at(dir)?;
+        folder.as_ref().map_or(Ok(()), remove)?;
+        folder.map(|folder| folder.project.clone())
+    };
+    let Some(Project { workdir, .. }) = project else { return Ok(()) };
+    pruned.projects_removed.push(workdir.clone());
+    pruned.removed.push((workdir, checkpoints));
     Ok(())
 }

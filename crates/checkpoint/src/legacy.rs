@@ -54,7 +54,11 @@ struct LegacyFormat {
 impl CheckpointManager {
     /// Moves state of an older format aside. Returns its new path, if there was any.
     pub fn migrate(&self) -> Result<Option<PathBuf>, CheckpointError> {
-        let mut old = self.old_projects()?;
+        let is_old = |dir: &PathBuf| {
+            let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
+            serde_json::from_slice(&bytes).is_ok_and(|found: LegacyFormat| found.format < history::FORMAT)
+        };
+        let mut old: Vec<PathBuf> = self.project_dirs()?.into_iter().filter(is_old).collect();
         let before = self.host().state_dir.join(BEFORE);
         if before.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             old.push(before);
@@ -69,14 +73,6 @@ impl CheckpointManager {
             std::fs::rename(&path, &to).map_err(CheckpointError::io(&path))?;
         }
         Ok(Some(place))
-    }
-
-    fn old_projects(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let is_old = |dir: &PathBuf| {
-            let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
-            serde_json::from_slice(&bytes).is_ok_and(|found: LegacyFormat| found.format < history::FORMAT)
-        };
-        Ok(self.project_dirs()?.into_iter().filter(is_old).collect())
     }
 
     fn new_place(&self) -> Result<PathBuf, CheckpointError> {

@@ -209,13 +209,12 @@ pub fn new_call() -> Result<String, CheckpointError> {
 
 impl CheckpointManager {
     pub fn new(host: Host, config: Config) -> CheckpointManager {
-        let (turn, taken, who) = (None, HashMap::new(), Origin::default());
         CheckpointManager {
             host,
             config,
-            turn,
-            taken,
-            who,
+            turn: None,
+            taken: HashMap::new(),
+            who: Origin::default(),
             within: None,
             own: Vec::new(),
             watcher: Arc::new(()),

@@ -32,14 +32,10 @@ const OLD_MARKS: usize = 32;
 
 /// A call that began and has not ended, or whose end was never reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(clippy::struct_field_names, reason = "the agents' own words")]
 struct PendingCall {
-    agent: Option<String>,
-    session: Option<String>,
-    turn: Option<String>,
+    #[serde(flatten)]
+    turn: TurnKey,
     call: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// Reason of its checkpoint: `before terminal: rm -r src`.
@@ -50,20 +46,11 @@ struct PendingCall {
 impl PendingCall {
     fn of(origin: &Origin) -> PendingCall {
         let Origin { agent, session, turn, call, run, tool, .. } = origin.clone();
-        PendingCall { agent, session, turn, call, run, tool, reason: None }
-    }
-
-    fn turn_key(&self) -> TurnKey {
-        let PendingCall { agent, session, turn, run, .. } = self.clone();
-        TurnKey { agent, session, turn, run }
-    }
-
-    fn is_same_call(&self, other: &PendingCall) -> bool {
-        self.is_same_conversation(other) && (&self.turn, &self.call) == (&other.turn, &other.call)
+        PendingCall { turn: TurnKey { agent, session, turn, run }, call, tool, reason: None }
     }
 
     fn is_same_conversation(&self, other: &PendingCall) -> bool {
-        self.agent == other.agent && self.session == other.session
+        (&self.turn.agent, &self.turn.session) == (&other.turn.agent, &other.turn.session)
     }
 
     /// Whether `end` ends this call. Not every agent names its calls.
@@ -149,7 +136,7 @@ impl Theirs {
         self.0.remove(&unit(path));
     }
 
-    fn take(&mut self, changes: &[Change], whose: Whose) {
+    pub(crate) fn take(&mut self, changes: &[Change], whose: Whose) {
         for change in changes {
             match whose {
                 Whose::Theirs => self.add(&change.path, change.old.as_ref().and_then(|old| old.hash)),
@@ -160,7 +147,7 @@ impl Theirs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+pub(crate) enum Whose {
     Theirs,
     Agents,
 }
@@ -206,6 +193,11 @@ impl PendingCalls {
         self.mark.as_ref()
     }
 
+    /// The mark, unless a call is under way: then differences from it are not settled.
+    pub(crate) fn settled_mark(&self) -> Option<&SnapshotId> {
+        self.mark.as_ref().filter(|_| !self.has_open_calls())
+    }
+
     pub(crate) fn has_open_calls(&self) -> bool {
         !self.open.is_empty()
     }
@@ -234,13 +226,13 @@ impl PendingCalls {
         // Calls of an earlier turn of this conversation have ended; changes since are attributed to them.
         let last = marks.open.last().cloned();
         let at_once = marks.open.len();
-        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));
+        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn.turn != call.turn.turn));
         let whose = if last.is_some() { Whose::Agents } else { Whose::Theirs };
         let changes = marks.attribute(folder, manager, now, whose)?;
         if let Some(last) = last {
             marks.note(last, at_once, changes);
         }
-        marks.open.retain(|open| !open.is_same_call(&call));
+        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.call == call.call));
         marks.open.push(call);
         Ok(marks)
     }
@@ -297,14 +289,8 @@ impl PendingCalls {
     fn finish(mut self, folder: &Folder) -> Result<PendingCalls, CheckpointError> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
             let CallChanges { call, at_once, from, changes } = *done;
-            let line = CallRecord::new(
-                call.turn_key(),
-                call.tool,
-                call.reason,
-                at_once,
-                (from, to.clone()),
-                &changes,
-            );
+            let line =
+                CallRecord::new(call.turn, call.tool, call.reason, at_once, (from, to.clone()), &changes);
             call_log::add(folder, &line)?;
         }
         self.save(folder)?;

@@ -180,7 +180,8 @@ impl CheckpointManager {
         let mut pruned = Pruned::default();
         if !dry_run {
             self.finish_removals(&mut pruned);
-            self.put_in_order();
+            // What cannot be repaired is reported by the sweep itself.
+            let _ = self.repair(false);
             pruned.problems.extend(self.migrate().err());
         }
         // Without an exact size nothing is removed by size.
@@ -244,8 +245,9 @@ impl CheckpointManager {
         }
         let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
         // Garbage and planned removals are not in `left`.
-        let (sure, missing) = (sure(&store, sweep)?, left - max);
-        choose(&store, sweep, missing.saturating_add(sure), reach, &|_, _| false)?;
+        let freed = freed(&store, &going(&sweep.losses)?)?;
+        let sure = freed.garbage.saturating_add(freed.each.iter().sum());
+        choose(&store, sweep, (left - max).saturating_add(sure), reach, &|_, _| false)?;
         self.left(sweep)
     }
 
@@ -348,12 +350,6 @@ impl CheckpointManager {
     pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
         Ok(removal::collect(&self.store_dir(), gc_compact)?)
     }
-}
-
-/// Size that is freed by the planned removals alone.
-fn sure(store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
-    let freed = freed(store, &going(&sweep.losses)?)?;
-    Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
 }
 
 /// Removes a locked project.

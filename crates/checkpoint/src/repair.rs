@@ -39,15 +39,6 @@ impl CheckpointManager {
         Ok(repaired)
     }
 
-    /// Repairs before a sweep; the sweep itself reports what could not be repaired.
-    pub(crate) fn put_in_order(&self) {
-        for dir in self.project_dirs().unwrap_or_default() {
-            if !damaged_files(&dir).is_empty() {
-                let _ = self.put_one_in_order(&dir);
-            }
-        }
-    }
-
     fn put_one_in_order(&self, dir: &Path) -> Result<(), CheckpointError> {
         // Opening a project repairs it.
         if let Some(folder) = Folder::at(dir)? {

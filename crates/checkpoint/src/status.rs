@@ -22,8 +22,8 @@ impl CheckpointManager {
             ..StatusReport::default()
         };
         for dir in self.project_dirs()? {
-            if dir.join(DAMAGED).exists() {
-                let damaged = dir.join(DAMAGED);
+            let damaged = dir.join(DAMAGED);
+            if damaged.exists() {
                 let what = "damaged and moved aside; names, pins and reasons of its checkpoints may be lost";
                 status.problems.push(format!("{}: {what}", damaged.display()));
             }

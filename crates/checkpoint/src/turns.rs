@@ -81,7 +81,10 @@ impl Turns {
         let known = known.filter(|known| known.agent == agent && known.session == session);
         let mut state = match known {
             Some(known) => known,
-            None => TurnState { agent, session, tag: tag()?, ..TurnState::default() },
+            None => {
+                let tag = nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))?;
+                TurnState { agent, session, tag, ..TurnState::default() }
+            }
         };
         let fresh = state.turn.is_empty() || if given.is_empty() { begins } else { given != state.turn };
         if fresh {
@@ -111,10 +114,6 @@ pub(crate) fn file_name(agent: &str, session: &str) -> String {
     digest.update(agent);
     digest.update(session);
     format!("{}.json", &hex::encode(&digest.finalize())[..32])
-}
-
-fn tag() -> Result<String, CheckpointError> {
-    nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))
 }
 
 /// Removes the states of conversations that were idle for that long, and returns their number.

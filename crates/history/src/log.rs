@@ -296,7 +296,8 @@ impl<D> Restore<D> {
 
     /// Files that were merged.
     pub fn merged(&self) -> impl Iterator<Item = &PathBuf> {
-        let is_merge = |step: &&RestoreStep| is_edit(&step.target) && step.scope.contents.is_empty();
+        let is_edit = |id: &SnapshotId| matches!(id, SnapshotId::Safety(name) if name.starts_with("edit-"));
+        let is_merge = move |step: &&RestoreStep| is_edit(&step.target) && step.scope.contents.is_empty();
         self.steps.iter().filter(is_merge).flat_map(|step| &step.scope.paths)
     }
 
@@ -309,10 +310,6 @@ impl<D> Restore<D> {
         paths.dedup();
         paths
     }
-}
-
-fn is_edit(id: &SnapshotId) -> bool {
-    matches!(id, SnapshotId::Safety(name) if name.starts_with("edit-"))
 }
 
 impl Scope {

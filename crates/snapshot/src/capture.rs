@@ -121,7 +121,7 @@ fn attempt(request: &CaptureRequest<'_>, compress: bool) -> Result<Option<Captur
         return Err(all.no_room(writer.spent(), 0));
     }
     for worker in workers {
-        worker.into_store().finish()?;
+        worker.store.finish()?;
     }
     if all.linked_outside > 0 {
         all.coverage.notes.push(CoverageNote::LinkedOutside { files: all.linked_outside });
@@ -295,7 +295,7 @@ impl OneRoot<'_> {
             self.scan_until_stable(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let frozen_hash = content_hash(&frozen);
-        worker.store().put(ObjectKey::rules(frozen_hash), &frozen)?;
+        worker.store.put(ObjectKey::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
         let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
         self.count(&dirs, &scanned, &built, all);

@@ -177,7 +177,7 @@ impl Scanned {
 /// State of one scanning thread.
 #[derive(Debug)]
 pub(crate) struct Worker<'s> {
-    store: Appender<'s>,
+    pub(crate) store: Appender<'s>,
     buffer: Vec<u8>,
     names: Vec<u8>,
     pub(crate) found: Scanned,
@@ -207,14 +207,6 @@ impl<'s> Worker<'s> {
             };
         }
         Ok(outcome)
-    }
-
-    pub(crate) fn into_store(self) -> Appender<'s> {
-        self.store
-    }
-
-    pub(crate) fn store(&mut self) -> &mut Appender<'s> {
-        &mut self.store
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use nono_history::{Done, Recovered};
-use nono_snapshot::{Change, Changes, ContentHash, Next, SnapshotId};
+use nono_snapshot::{Change, Changes, ContentHash, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::{CheckpointManager, Completed, ProjectOutcome, ProjectPlan, RestoreNote};
@@ -12,7 +12,7 @@ use crate::agent_notes;
 use crate::error::CheckpointError;
 use crate::folder::Folder;
 use crate::history::TurnLink;
-use crate::pending_calls::{PendingCalls, Theirs, asides};
+use crate::pending_calls::{PendingCalls, Theirs, Whose, asides};
 use crate::project::Project;
 use crate::restores::{Details, ProjectRestores, RESTORES, Restore, Under};
 
@@ -96,24 +96,16 @@ impl CheckpointManager {
         }
         let Some(first) = turns.first().map(|link| link.checkpoint.clone()) else { return Ok(()) };
         open.save_history()?;
-        let files = named(changes, open.workdir());
-        for (agent, session) in speakers(&turns) {
-            if came_back && agent_notes::withdraw(&self.host, &agent, &session, run).unwrap_or(false) {
-                continue;
-            }
-            let own = turns.iter().filter(|link| is_of(link, &agent, &session));
-            let note = RestoreNote {
-                project: open.workdir().to_owned(),
-                checkpoint: first.clone(),
-                turns_undone: own.map(|link| link.turn.clone()).collect(),
-                files: files.clone(),
-                restore: run.to_owned(),
-                came_back,
-                alone: false,
-            };
-            // As in `tell`: a failure to leave a note is not a failure of the restore.
-            let _ = agent_notes::add(&self.host, &agent, &session, note);
-        }
+        let note = RestoreNote {
+            project: open.workdir().to_owned(),
+            checkpoint: first,
+            turns_undone: Vec::new(),
+            files: named(changes, open.workdir()),
+            restore: run.to_owned(),
+            came_back,
+            alone: false,
+        };
+        self.leave_notes(&speakers(&turns), &turns, &note);
         Ok(())
     }
 
@@ -137,46 +129,45 @@ impl CheckpointManager {
         if outcome.changes.is_empty() {
             return;
         }
-        let files = named(&outcome.changes, &outcome.project);
-        for (agent, session) in conversations(open, turns, outcome) {
-            let own = |link: &&TurnLink| is_of(link, &agent, &session);
-            let note = RestoreNote {
-                project: outcome.project.clone(),
-                checkpoint: outcome.checkpoint.id.clone(),
-                turns_undone: turns.iter().filter(own).map(|link| link.turn.clone()).collect(),
-                files: files.clone(),
-                restore: outcome.undo.clone().unwrap_or_default(),
-                came_back: false,
-                alone,
-            };
-            let _ = agent_notes::add(&self.host, &agent, &session, note);
-        }
+        let note = RestoreNote {
+            project: outcome.project.clone(),
+            checkpoint: outcome.checkpoint.id.clone(),
+            turns_undone: Vec::new(),
+            files: named(&outcome.changes, &outcome.project),
+            restore: outcome.undo.clone().unwrap_or_default(),
+            came_back: false,
+            alone,
+        };
+        self.leave_notes(&conversations(open, turns, outcome), turns, &note);
     }
 
     /// Leaves notes for the agents whose work was brought back. As above.
     fn tell_back(&self, open: &Open, restore: &Restore) {
         let Some(details) = &restore.details else { return };
-        let mut told = Vec::new();
-        for link in &details.turns {
-            let (Some(agent), Some(session)) = (&link.agent, &link.session) else { continue };
-            if told.contains(&(agent, session)) {
+        let note = RestoreNote {
+            project: open.workdir().to_owned(),
+            checkpoint: details.checkpoint.id.clone(),
+            turns_undone: Vec::new(),
+            files: Vec::new(),
+            restore: restore.id.clone(),
+            came_back: true,
+            alone: details.alone,
+        };
+        self.leave_notes(&speakers(&details.turns), &details.turns, &note);
+    }
+
+    /// Leaves this note in each of these conversations, with its own turns. One that was not told yet of what came back
+    /// loses that note instead. A failure to leave a note is not a failure of the restore.
+    fn leave_notes(&self, conversations: &[(String, String)], turns: &[TurnLink], note: &RestoreNote) {
+        for (agent, session) in conversations {
+            let withdrawn = || agent_notes::withdraw(&self.host, agent, session, &note.restore);
+            if note.came_back && withdrawn().unwrap_or(false) {
                 continue;
             }
-            told.push((agent, session));
-            if agent_notes::withdraw(&self.host, agent, session, &restore.id).unwrap_or(false) {
-                continue;
-            }
-            let own = details.turns.iter().filter(|link| is_of(link, agent, session));
-            let note = RestoreNote {
-                project: open.workdir().to_owned(),
-                checkpoint: details.checkpoint.id.clone(),
-                turns_undone: own.map(|link| link.turn.clone()).collect(),
-                files: Vec::new(),
-                restore: restore.id.clone(),
-                came_back: true,
-                alone: details.alone,
-            };
-            let _ = agent_notes::add(&self.host, agent, session, note);
+            let own = turns.iter().filter(|link| is_of(link, agent, session));
+            let turns_undone = own.map(|link| link.turn.clone()).collect();
+            let _ =
+                agent_notes::add(&self.host, agent, session, RestoreNote { turns_undone, ..note.clone() });
         }
     }
 }
@@ -289,7 +280,7 @@ impl Open {
     ) -> Result<Vec<(PathBuf, Option<ContentHash>)>, CheckpointError> {
         let theirs = Theirs::load(&self.folder)?.into_paths();
         let marks = PendingCalls::load(&self.folder)?;
-        let mark = marks.mark().filter(|_| !marks.has_open_calls());
+        let mark = marks.settled_mark();
         let mut others = Vec::new();
         for path in restore.merged() {
             let left = nono_history::content_at(&self.manager, mark, path)?;
@@ -312,18 +303,11 @@ impl Open {
     ) -> Result<(), CheckpointError> {
         let mut theirs = Theirs::load(&self.folder)?;
         let marks = PendingCalls::load(&self.folder)?;
-        let newest = self.record()?.newest();
-        let now = match newest {
-            Some(newest) => self.manager.look_now_as(&newest.into())?,
-            None => self.manager.look_now(Next::default())?,
-        };
-        if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
+        let now = self.look_now_as_newest()?;
+        if let Some(mark) = marks.settled_mark() {
             // Paths that differed before and were kept stay attributed to others. A missing mark counts as no
             // difference.
-            let differs = self.manager.changes_until(mark, &now).unwrap_or_default();
-            for change in &differs {
-                theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
-            }
+            theirs.take(&self.manager.changes_until(mark, &now).unwrap_or_default(), Whose::Theirs);
         }
         for change in changes.iter() {
             theirs.remove(&change.path);

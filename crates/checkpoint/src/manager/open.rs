@@ -7,7 +7,8 @@ use std::time::Duration;
 use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::session::{SessionError, SnapshotList};
 use nono_snapshot::{
-    CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager,
+    CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, Next, Now, SnapshotError,
+    SnapshotManager,
 };
 
 use super::CheckpointManager;
@@ -62,6 +63,13 @@ impl Open {
     }
 
     /// Matches the history to the record.
+    pub(crate) fn look_now_as_newest(&mut self) -> Result<Now, CheckpointError> {
+        Ok(match self.record()?.newest() {
+            Some(newest) => self.manager.look_now_as(&newest.into())?,
+            None => self.manager.look_now(Next::default())?,
+        })
+    }
+
     fn repair(&mut self) -> Result<(), CheckpointError> {
         let record = self.record()?;
         let manager = &self.manager;

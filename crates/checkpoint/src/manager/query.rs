@@ -153,23 +153,20 @@ impl CheckpointManager {
             return open.change(&line.id, |line| line.name = None);
         }
         let refuse = |why| CheckpointError::BadName { name: name.to_owned(), why };
-        if name.len() > NAME {
-            return Err(refuse("it is longer than 100 bytes"));
-        }
-        if name.trim() != name || name.chars().any(char::is_control) {
-            return Err(refuse("it has surrounding white space or a control character"));
-        }
-        if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(refuse("it could be confused with a number of the list"));
-        }
         let others = open.history.checkpoints.iter().filter(|other| other.id != line.id);
-        if others.clone().any(|other| other.name.as_deref() == Some(name)) {
-            return Err(refuse("another checkpoint has that name"));
+        if name.len() > NAME {
+            Err(refuse("it is longer than 100 bytes"))
+        } else if name.trim() != name || name.chars().any(char::is_control) {
+            Err(refuse("it has surrounding white space or a control character"))
+        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            Err(refuse("it could be confused with a number of the list"))
+        } else if others.clone().any(|other| other.name.as_deref() == Some(name)) {
+            Err(refuse("another checkpoint has that name"))
+        } else if is_id(name) && others.clone().any(|other| other.id.as_str().starts_with(name)) {
+            Err(refuse("it is the beginning of another checkpoint's id"))
+        } else {
+            open.change(&line.id, |line| line.name = Some(name.to_owned()))
         }
-        if is_id(name) && others.clone().any(|other| other.id.as_str().starts_with(name)) {
-            return Err(refuse("it is the beginning of another checkpoint's id"));
-        }
-        open.change(&line.id, |line| line.name = Some(name.to_owned()))
     }
 
     /// Pins a checkpoint, which protects it from pruning, or unpins it.

@@ -94,11 +94,7 @@ impl CheckpointManager {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
         // With the exclusions of the last checkpoint: an agent must not hide its changes by an ignore file.
-        let newest = open.record()?.newest();
-        let now = match newest {
-            Some(newest) => open.manager.look_now_as(&newest.into())?,
-            None => open.manager.look_now(Next::default())?,
-        };
+        let now = open.look_now_as_newest()?;
         let marks = PendingCalls::end(&open.folder, &mut open.manager, &now, &origin)?;
         marks.set(&open.folder, &mut open.manager, now)
     }

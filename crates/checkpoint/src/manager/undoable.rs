@@ -10,7 +10,7 @@ use super::CheckpointManager;
 use super::open::Bounds;
 use crate::error::CheckpointError;
 use crate::history::{Checkpoint, CheckpointId, History};
-use crate::pending_calls::{PendingCalls, Theirs};
+use crate::pending_calls::{PendingCalls, Theirs, Whose};
 use crate::project;
 use crate::restores::{ProjectRestores, Restore};
 
@@ -34,12 +34,10 @@ impl CheckpointManager {
         let mut open = self.open(dir, Bounds::Settings)?;
         let marks = PendingCalls::load(&open.folder)?;
         let mut theirs = Theirs::load(&open.folder)?;
-        if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
+        if let Some(mark) = marks.settled_mark() {
             // Changes since the last call are not attributed yet.
             let now = open.manager.look_now_as(mark)?;
-            for change in open.manager.changes_until(mark, &now)? {
-                theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
-            }
+            theirs.take(&open.manager.changes_until(mark, &now)?, Whose::Theirs);
         }
         Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
     }

@@ -68,7 +68,7 @@ impl OneRoot<'_> {
             let growing: Vec<CoverageNote> = growing.collect();
             let changed = repositories::changed(&dirs, &scanned.listings);
             let Some(worker) = workers.first_mut() else { break };
-            let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
+            let built = build::build(scanned.listings, &scanned.links, known, &mut worker.store)?;
             if changed.is_empty() {
                 let (scanned, again) = (scanned.counts, last.is_some());
                 all.coverage.notes.extend(growing);

@@ -124,7 +124,7 @@ impl SnapshotManager {
         self.session.tidy(&held)?;
         let path = self.journal_path();
         let there = path.symlink_metadata().is_ok();
-        let id = Journal::load(&path).ok().flatten().map(|journal| journal.id());
+        let id = Journal::load(&path).ok().flatten().map(|journal| journal.record.id);
         crate::file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
         id.map_or(Ok(()), |id| self.withdraw(id))?;
         Ok(there)
@@ -276,7 +276,7 @@ impl SnapshotManager {
             outcome.failed.extend(wrong);
             // The journal must stay until everything is on disk.
             sync(plan)?;
-            let id = journal.id();
+            let id = journal.record.id;
             journal.finish()?;
             // The next operation removes a note without a journal: no reason to fail the restore.
             let _ = self.withdraw(id);
@@ -308,7 +308,7 @@ impl SnapshotManager {
         let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
         let _paused = self.make_room_to_restore()?;
         let record = self.recorded()?;
-        let wanted = journal.record().clone();
+        let wanted = journal.record.clone();
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;

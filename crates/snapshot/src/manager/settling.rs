@@ -46,7 +46,7 @@ fn sync(store: &Store) -> Result<(), SnapshotError> {
             waiting.push((session, record));
         }
     }
-    if !store.sync_everything()? {
+    if !store.sync()?.durable {
         return Ok(());
     }
     for (session, before) in &waiting {

@@ -20,8 +20,9 @@ use super::meta::Handle;
 use super::place_entry::O_PATH;
 use super::{KeptContent, RestoreError};
 use crate::hash::{CHUNKED_ABOVE, ContentHash, ContentHasher};
-use crate::node::{Entry, Kind, Time};
+use crate::node::{Entry, Kind, Stamp};
 use crate::read;
+use crate::stat::stat_fd;
 use crate::state::Objects;
 
 /// Number of times that a file is read again because it changed meanwhile.
@@ -45,17 +46,9 @@ pub(super) struct Stored {
     /// Content that had to be stored.
     kept: Option<KeptContent>,
     /// If writers cannot be detected: the file, and its state when it was read.
-    watched: Option<(OwnedFd, Seen)>,
+    watched: Option<(OwnedFd, Stamp)>,
     /// Content in the safety snapshot that there was no space to store: the file has to be moved into the store.
     only_here: Option<(OwnedFd, ContentHash, u64)>,
-}
-
-/// Attributes that change with every save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    size: u64,
-    mtime: Time,
-    ctime: Time,
 }
 
 impl Stored {
@@ -197,7 +190,7 @@ fn read_until_stable(
     fd: BorrowedFd<'_>,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Option<(Option<KeptContent>, Seen)>, RestoreError> {
+) -> Result<Option<(Option<KeptContent>, Stamp)>, RestoreError> {
     for attempt in 0..ATTEMPTS {
         let began = read::now();
         let seen = look(fd)?;
@@ -228,14 +221,10 @@ fn store_unless(
     Ok(Some(KeptContent::File { hash, size }))
 }
 
-fn look(fd: BorrowedFd<'_>) -> Result<Seen, RestoreError> {
-    let stat = rustix::fs::fstat(fd).map_err(RestoreError::io(READING))?;
-    let time = |seconds, nanos| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
-    Ok(Seen {
-        size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
-        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
-    })
+/// Attributes that change with every save.
+fn look(fd: BorrowedFd<'_>) -> Result<Stamp, RestoreError> {
+    let stat = stat_fd(fd).map_err(RestoreError::io(READING))?.stat;
+    Ok(Stamp { size: stat.size, mtime: stat.mtime, ctime: stat.ctime })
 }
 
 /// Open a file for reading, even if its permissions deny that to its owner: it is about to be removed.

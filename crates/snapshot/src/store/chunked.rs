@@ -140,8 +140,8 @@ impl<'a, 'w> Chunked<'a, 'w> {
             (Some(mark), Some(pack)) => pack.rewind(mark)?,
             (None, pack) => {
                 let open = pack.take();
-                let ids = open.iter().map(PackBuilder::id).chain(self.closed.iter().map(BuiltPack::id));
-                let names: Vec<String> = ids.map(pack_name).chain(self.list.clone()).collect();
+                let ids = open.iter().map(|pack| &pack.id).chain(self.closed.iter().map(|pack| &pack.id));
+                let names: Vec<String> = ids.map(|id| pack_name(id)).chain(self.list.clone()).collect();
                 self.remove(&names)?;
                 return Ok(());
             }

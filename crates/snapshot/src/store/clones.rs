@@ -20,7 +20,7 @@ use super::files::{failed, file_stat, read_all, size_of};
 use super::handle::Store;
 use super::large::{LargeName, feed, folder_name, is_suspect, name_of};
 use super::large_source::LargeSource;
-use super::spans::{SpanPiece, each_piece_in};
+use super::spans::{SpanPiece, each_piece};
 use crate::hash::{CHUNK, ContentHash, ContentHasher, HashKind, Trail};
 
 /// Hash of a clone.
@@ -144,7 +144,7 @@ impl<'a> Reading<'a> {
     fn stretch(&mut self, part: Range<u64>) -> Result<(), StoreError> {
         let failed = |source| failed("read", self.path)(source);
         let (hasher, read) = (&mut self.hasher, &mut self.read);
-        each_piece_in(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: SpanPiece<'_>| {
+        each_piece(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: SpanPiece<'_>| {
             feed(hasher, piece);
             *read += piece.data_len();
             Ok(())

@@ -106,8 +106,8 @@ impl Store {
         if key.kind != ObjectKind::Blob {
             return Err(self.missing(key));
         }
-        match self.large_size(key)? {
-            Some(size) if size > limit => Ok(None),
+        match self.open_large(&key.hash)? {
+            Some(large) if large.size > limit => Ok(None),
             _ => self.read_large(key).map(Some),
         }
     }

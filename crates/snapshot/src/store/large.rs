@@ -102,11 +102,6 @@ impl Store {
         Ok(None)
     }
 
-    /// Size stated by the object; `None` if there is none.
-    pub(super) fn large_size(&self, key: ObjectKey) -> Result<Option<u64>, StoreError> {
-        Ok(self.open_large(&key.hash)?.map(|large| large.size))
-    }
-
     pub(super) fn read_large(&self, key: ObjectKey) -> Result<Vec<u8>, StoreError> {
         let large = self.open_large(&key.hash)?.ok_or_else(|| self.missing(key))?;
         if large.size > WHOLE {
@@ -171,7 +166,7 @@ impl Store {
         };
         let readable = !matches!(rustix::io::pread(out, &mut [0u8][..], 0), Err(Errno::BADF));
         if readable {
-            return each_piece(out, large.size, true, buffer, &StoreError::Target, &mut take);
+            return each_piece(out, 0..large.size, true, buffer, &StoreError::Target, &mut take);
         }
         large.each_piece(self, buffer, false, &mut take)
     }
@@ -291,7 +286,7 @@ impl OpenLarge {
         match &self.form {
             StoredForm::Plain => {
                 let failed = |source: io::Error| failed("read", &self.path)(source);
-                each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each)
+                each_piece(self.file.as_fd(), 0..self.size, true, buffer, &failed, each)
             }
             StoredForm::Packed(closing) => self.each_unpacked(closing, buffer, sums, each),
             StoredForm::Chunks(parts) => self.each_part(store, parts, each),

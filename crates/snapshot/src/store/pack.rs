@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,7 @@ pub(super) struct Pack {
 pub(super) struct OpenPack {
     pub(super) file: File,
     pub(super) len: u64,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 pub(super) fn pack_name(id: &str) -> String {
@@ -70,7 +70,7 @@ impl Pack {
             id: id.to_owned(),
             remade,
             partial,
-            suspect: !durable && index.about().boot != boot,
+            suspect: !durable && index.about.boot != boot,
             index,
             durable: AtomicBool::new(durable),
             path: packs.path_of(&pack_name(id)),
@@ -122,10 +122,6 @@ pub(super) fn is_durable(stat: &Stat) -> bool {
 }
 
 impl OpenPack {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub(super) fn open(packs: &Folder, id: &str) -> Result<OpenPack, StoreError> {
         let name = pack_name(id);
         let (file, path) = (packs.open(&name)?, packs.path_of(&name));
@@ -221,7 +217,7 @@ fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool), StoreError> {
 #[derive(Debug)]
 pub(super) struct PackBuilder {
     file: File,
-    name: String,
+    pub(super) id: String,
     path: PathBuf,
     buffer: Vec<u8>,
     written: u64,
@@ -238,9 +234,9 @@ pub(super) struct Mark {
 /// A pack that is complete but for its index.
 #[derive(Debug)]
 pub(super) struct BuiltPack {
-    id: String,
+    pub(super) id: String,
     len: u64,
-    entries: Vec<ObjectLocation>,
+    pub(super) entries: Vec<ObjectLocation>,
 }
 
 impl PackBuilder {
@@ -252,7 +248,7 @@ impl PackBuilder {
         Ok(PackBuilder {
             file,
             path: folder.path_of(&name),
-            name: id.to_owned(),
+            id: id.to_owned(),
             buffer,
             written: 0,
             entries: Vec::new(),
@@ -305,10 +301,6 @@ impl PackBuilder {
         Ok(())
     }
 
-    pub(super) fn id(&self) -> &str {
-        &self.name
-    }
-
     pub(super) fn mark(&self) -> Mark {
         Mark { len: self.len(), entries: self.entries.len() }
     }
@@ -330,19 +322,11 @@ impl PackBuilder {
 
     pub(super) fn finish(mut self) -> Result<BuiltPack, StoreError> {
         self.flush()?;
-        Ok(BuiltPack { id: self.name, len: self.written, entries: self.entries })
+        Ok(BuiltPack { id: self.id, len: self.written, entries: self.entries })
     }
 }
 
 impl BuiltPack {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub(super) fn objects(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Write the index and move both into `packs`: the pack first, so that an index always finds its pack.
     pub(super) fn publish(
         mut self,

@@ -76,7 +76,7 @@ pub(super) fn rewrite(
 ) -> Result<Rewritten, StoreError> {
     let mut account = if how.whatever_room { None } else { Account::for_maintenance(store)? };
     let temp = match &account {
-        Some(account) => Temp::named(&store.tmp, format!("{REWRITE_TEMP}{}", account.id()))?,
+        Some(account) => Temp::named(&store.tmp, format!("{REWRITE_TEMP}{}", account.id))?,
         None => Temp::make(&store.tmp, REWRITE_TEMP)?,
     };
     let staying = all.without(inputs);

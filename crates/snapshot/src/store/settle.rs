@@ -68,11 +68,6 @@ impl Store {
         Ok(Synced { files, fsyncs: fsyncs.get(), durable })
     }
 
-    /// The same; returns whether everything is durable now.
-    pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
-        self.sync_all(&Fsyncs::default(), &|| false).map(|(_, all)| all)
-    }
-
     /// Sync all files; returns their number, and whether all of them are durable now.
     fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
         // Listed first: the packs that a chunk list needs existed before it, and are synced before it.
@@ -310,12 +305,12 @@ fn raw_bytes(pack: &Pack) -> u64 {
 
 /// Packs to rewrite, in batches.
 fn batches(view: &Packs) -> Vec<Vec<Arc<Pack>>> {
-    let small = |pack: &Arc<Pack>| pack.index.about().settled && pack.index.about().pack_len < SMALL;
+    let small = |pack: &Arc<Pack>| pack.index.about.settled && pack.index.about.pack_len < SMALL;
     let merge = view.packs.iter().filter(|pack| small(pack)).count() >= MANY;
     let mut batches: Vec<Vec<Arc<Pack>>> = Vec::new();
     let mut bytes = u64::MAX / 2;
     for pack in &view.packs {
-        let settled = pack.index.about().settled && !pack.suspect;
+        let settled = pack.index.about.settled && !pack.suspect;
         if settled && !(merge && small(pack)) {
             continue;
         }

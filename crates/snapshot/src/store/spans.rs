@@ -71,20 +71,8 @@ pub(super) fn piece_of(size: u64) -> usize {
     usize::try_from(size).unwrap_or(PIECE).min(PIECE)
 }
 
-/// Visit the pieces of a file of this size. `failed` maps read errors; a file that ends early is one.
+/// Visit the pieces of a part of a file. `failed` maps read errors; a file that ends early is one.
 pub(super) fn each_piece(
-    fd: BorrowedFd<'_>,
-    size: u64,
-    holes: bool,
-    buffer: &mut Vec<u8>,
-    failed: &dyn Fn(io::Error) -> StoreError,
-    each: EachPiece<'_>,
-) -> Result<(), StoreError> {
-    each_piece_in(fd, 0..size, holes, buffer, failed, each)
-}
-
-/// Visit the pieces of a part of a file.
-pub(super) fn each_piece_in(
     fd: BorrowedFd<'_>,
     part: std::ops::Range<u64>,
     holes: bool,

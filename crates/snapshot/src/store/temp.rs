@@ -19,6 +19,7 @@ impl Store {
                 removed += remove_temp(&self.tmp, &name)?;
             }
         }
+        let is_temp_of = |name: &str, file| name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'));
         let is_temp = |name: &&String| [FORMAT, ID, REFUSED].iter().any(|file| is_temp_of(name, file));
         for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
@@ -34,11 +35,6 @@ impl Store {
         }
         Ok(removed)
     }
-}
-
-/// Whether a name is that of a temporary file for `file`.
-pub(super) fn is_temp_of(name: &str, file: &str) -> bool {
-    name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {

@@ -216,7 +216,7 @@ fn walk(
 ) -> Result<Vec<ObjectLocation>, StoreError> {
     let mut records = Vec::new();
     if !pack.starts_well()? {
-        found.report(pack.path(), None, Damage::PackStart);
+        found.report(&pack.path, None, Damage::PackStart);
     }
     let mut known: Vec<(u64, ObjectKey)> =
         index.iter().flat_map(|index| index.entries().map(|entry| (entry.offset, entry.key))).collect();
@@ -229,7 +229,7 @@ fn walk(
         }
         let object =
             known.binary_search_by_key(&offset, |(offset, _)| *offset).ok().map(|place| known[place].1);
-        found.report(pack.path(), object, Damage::Record { offset });
+        found.report(&pack.path, object, Damage::Record { offset });
         let next = known.partition_point(|(known, _)| *known <= offset);
         match known.get(next) {
             Some((next, _)) if *next < pack.len => offset = *next,
@@ -246,7 +246,7 @@ fn compare(
     index_file: &Path,
     found: &mut StoreVerified,
 ) {
-    if index.about().pack_len != pack.len {
+    if index.about.pack_len != pack.len {
         found.report(index_file, None, Damage::Disagrees);
     }
     let mut missing: HashMap<ObjectKey, ObjectLocation> = HashMap::new();
@@ -261,7 +261,7 @@ fn compare(
     }
     for entry in missing.into_values() {
         let problem = StoreProblem {
-            file: pack.path().to_owned(),
+            file: pack.path.clone(),
             object: Some(entry.key),
             what: Damage::Record { offset: entry.offset },
         };

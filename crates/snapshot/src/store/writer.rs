@@ -177,7 +177,7 @@ impl<'s> StoreWriter<'s> {
         let temp = locked(&self.temp).take();
         if let Some(temp) = &temp {
             for built in std::mem::take(&mut *locked(&self.built)) {
-                published.objects += built.objects() as u64;
+                published.objects += built.entries.len() as u64;
                 published.packs += 1;
                 published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
             }
@@ -205,7 +205,7 @@ impl<'s> StoreWriter<'s> {
         if let Some(temp) = &*temp {
             return Ok(Arc::clone(temp));
         }
-        let id = self.account.as_ref().map_or_else(unique, |account| account.id().to_owned());
+        let id = self.account.as_ref().map_or_else(unique, |account| account.id.clone());
         let made = Arc::new(Temp::named(&self.store.tmp, format!("{WRITER_TEMP}{id}"))?);
         *temp = Some(Arc::clone(&made));
         Ok(made)

@@ -37,7 +37,7 @@ impl Pool {
 pub(in crate::store) struct Account {
     accounts: Accounts,
     quota: Quota,
-    id: String,
+    pub(in crate::store) id: String,
     contents: Pool,
     others: Pool,
     extending: Mutex<()>,
@@ -86,11 +86,6 @@ impl Account {
             beside: books.beside,
         };
         Account::open(store, &quota).map(Some)
-    }
-
-    /// Name of the writer, unique to it.
-    pub(in crate::store) fn id(&self) -> &str {
-        &self.id
     }
 
     fn granted(&self) -> u64 {
