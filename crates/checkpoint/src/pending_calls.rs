@@ -17,7 +17,7 @@ use nono_snapshot::{Change, ContentHash, Now, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
 use crate::call_log::{self, CallRecord, TurnKey};
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::folder::Folder;
 use crate::history::History;
 use crate::json;
@@ -102,12 +102,12 @@ pub(crate) struct Their {
 pub(crate) struct Theirs(BTreeMap<PathBuf, Option<ContentHash>>);
 
 impl Theirs {
-    pub(crate) fn load(folder: &Folder) -> Result<Theirs, CheckpointError> {
+    pub(crate) fn load(folder: &Folder) -> Result<Theirs> {
         let all: Vec<Their> = json::load_or_default(&folder.file(THEIRS))?;
         Ok(Theirs(all.into_iter().map(|their| (their.path, their.left)).collect()))
     }
 
-    pub(crate) fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
+    pub(crate) fn save(&self, folder: &Folder) -> Result<()> {
         let their =
             |(path, left): (&PathBuf, &Option<ContentHash>)| Their { path: path.clone(), left: *left };
         json::save(&folder.file(THEIRS), &self.0.iter().map(their).collect::<Vec<_>>(), Sync::No)
@@ -158,7 +158,7 @@ fn unit(path: &Path) -> PathBuf {
 }
 
 /// Unnumbered snapshots whose names have this prefix.
-pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>, CheckpointError> {
+pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>> {
     let is_such = |id: &SnapshotId| match id {
         SnapshotId::Safety(name) => name.split('-').next() == Some(prefix),
         SnapshotId::Number(_) => false,
@@ -172,11 +172,11 @@ impl PendingCalls {
         dir.join(MARKS).is_file()
     }
 
-    pub(crate) fn load(folder: &Folder) -> Result<PendingCalls, CheckpointError> {
+    pub(crate) fn load(folder: &Folder) -> Result<PendingCalls> {
         json::load_or_default(&folder.file(MARKS))
     }
 
-    fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
+    fn save(&self, folder: &Folder) -> Result<()> {
         // Avoid a write if nothing changed.
         if folder.file(MARKS).is_file() && PendingCalls::load(folder)? == *self {
             return Ok(());
@@ -220,7 +220,7 @@ impl PendingCalls {
         now: &Now,
         origin: &Origin,
         reason: Option<&str>,
-    ) -> Result<PendingCalls, CheckpointError> {
+    ) -> Result<PendingCalls> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall { reason: reason.map(crate::origin::bounded), ..PendingCall::of(origin) };
         // Calls of an earlier turn of this conversation have ended; changes since are attributed to them.
@@ -243,7 +243,7 @@ impl PendingCalls {
         manager: &mut SnapshotManager,
         now: &Now,
         origin: &Origin,
-    ) -> Result<PendingCalls, CheckpointError> {
+    ) -> Result<PendingCalls> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall::of(origin);
         let changes = marks.attribute(folder, manager, now, Whose::Agents)?;
@@ -269,7 +269,7 @@ impl PendingCalls {
         manager: &SnapshotManager,
         now: &Now,
         whose: Whose,
-    ) -> Result<Vec<Change>, CheckpointError> {
+    ) -> Result<Vec<Change>> {
         let Some(mark) = &self.mark else { return Ok(Vec::new()) };
         // A mark that is missing or damaged counts as no difference: no checkpoint must fail because of it.
         let Ok(changes) = manager.changes_until(mark, now) else { return Ok(Vec::new()) };
@@ -286,7 +286,7 @@ impl PendingCalls {
     }
 
     /// Records a call's changes, once the state after it has a name, and saves the mark.
-    fn finish(mut self, folder: &Folder) -> Result<PendingCalls, CheckpointError> {
+    fn finish(mut self, folder: &Folder) -> Result<PendingCalls> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
             let CallChanges { call, at_once, from, changes } = *done;
             let line =
@@ -298,19 +298,14 @@ impl PendingCalls {
     }
 
     /// Sets the mark to this numbered snapshot, which is the last one.
-    pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<(), CheckpointError> {
+    pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<()> {
         self.mark = Some(SnapshotId::Number(number));
         self.after = number;
         self.finish(folder).map(|_| ())
     }
 
     /// Sets the mark to this state.
-    pub(crate) fn set(
-        mut self,
-        folder: &Folder,
-        manager: &mut SnapshotManager,
-        now: Now,
-    ) -> Result<(), CheckpointError> {
+    pub(crate) fn set(mut self, folder: &Folder, manager: &mut SnapshotManager, now: Now) -> Result<()> {
         let last = now.last();
         self.after = last;
         if self.mark.as_ref().is_some_and(|mark| manager.is_as_in(mark, &now)) {
@@ -336,7 +331,7 @@ impl PendingCalls {
         folder: &Folder,
         manager: &mut SnapshotManager,
         history: &History,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<()> {
         let needed = call_log::compact(folder, history)?;
         let mut old = asides(manager, MARK)?;
         let all = old.len();

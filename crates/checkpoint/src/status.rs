@@ -2,7 +2,7 @@
 
 use nono_history::quota::disk_bytes;
 
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::history::{DAMAGED, History};
 use crate::manager::{CheckpointManager, ProjectStatus, StatusReport};
 use crate::project::Project;
@@ -15,7 +15,7 @@ impl CheckpointManager {
     }
 
     /// Status of all projects, with the last known size; without one, the size of everything in the store.
-    pub fn status(&self) -> Result<StatusReport, CheckpointError> {
+    pub fn status(&self) -> Result<StatusReport> {
         let mut status = StatusReport {
             enabled: self.config().enabled,
             base: self.host().state_dir.clone(),
@@ -53,7 +53,7 @@ impl CheckpointManager {
     }
 }
 
-fn project(dir: &std::path::Path) -> Result<Option<ProjectStatus>, CheckpointError> {
+fn project(dir: &std::path::Path) -> Result<Option<ProjectStatus>> {
     let Some(project) = Project::load(dir)? else { return Ok(None) };
     let history = History::load(dir)?;
     Ok(Some(ProjectStatus {

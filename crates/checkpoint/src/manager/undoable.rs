@@ -8,7 +8,7 @@ use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::Bounds;
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, CheckpointId, History};
 use crate::pending_calls::{PendingCalls, Theirs, Whose};
 use crate::project;
@@ -30,7 +30,7 @@ pub struct Undoable {
 
 impl CheckpointManager {
     /// Paths that others changed between the calls of agents, with the content the agent had left.
-    pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>, CheckpointError> {
+    pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let marks = PendingCalls::load(&open.folder)?;
         let mut theirs = Theirs::load(&open.folder)?;
@@ -43,12 +43,12 @@ impl CheckpointManager {
     }
 
     /// Checkpoint that the whole project was restored to, if no work began since.
-    pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>, CheckpointError> {
+    pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>> {
         Ok(self.undoable(dir, &[])?.and_then(|undoable| undoable.here))
     }
 
     /// Possible undos in a directory, or for these paths in it; `None` without checkpoints. Waits for no lock.
-    pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
+    pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>> {
         let project = match self.root_of(dir) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
             other => other?.dir,

@@ -7,7 +7,7 @@ use nono_snapshot::{ContentHash, SnapshotError, SnapshotId};
 use super::CheckpointManager;
 use super::open::{Bounds, Open};
 use crate::call_log::{self, CallRecord, TurnKey};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::CheckpointId;
 use crate::project;
 use crate::restores::ProjectRestores;
@@ -70,7 +70,7 @@ impl Observation<'_> {
 
 impl CheckpointManager {
     /// Versions of a file in its project's history, oldest first; empty if it has no history.
-    pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>, CheckpointError> {
+    pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>> {
         let path = project::place(path)?;
         let open = match self.open(&path, Bounds::Settings) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => {
@@ -112,18 +112,13 @@ impl CheckpointManager {
     }
 
     /// Content of a path in a checkpoint.
-    pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>, CheckpointError> {
+    pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>> {
         let path = project::place(path)?;
         self.open(&path, Bounds::None)?.content_at(id, &path)
     }
 
     /// Bytes of a content in the project of a path; `None` if they are not kept, or exceed `limit`.
-    pub fn content(
-        &self,
-        path: &Path,
-        content: ContentHash,
-        limit: u64,
-    ) -> Result<Option<Vec<u8>>, CheckpointError> {
+    pub fn content(&self, path: &Path, content: ContentHash, limit: u64) -> Result<Option<Vec<u8>>> {
         let open = self.open(&project::place(path)?, Bounds::None)?;
         match open.manager.content(content, limit) {
             Err(SnapshotError::Store(_)) => Ok(None),
@@ -144,7 +139,7 @@ impl CheckpointManager {
 }
 
 impl Open {
-    fn content_at(&self, id: &CheckpointId, path: &Path) -> Result<Option<ContentHash>, CheckpointError> {
+    fn content_at(&self, id: &CheckpointId, path: &Path) -> Result<Option<ContentHash>> {
         let missing =
             || CheckpointError::NotFound { text: id.to_string(), project: self.workdir().to_owned() };
         let line = self.history.find(id).ok_or_else(missing)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::background::Background;
 use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessions};
 use crate::exclusion::{ExclusionConfig, Rules};
+use crate::manager::error::Result;
 use crate::node::Time;
 use crate::read;
 use crate::session::{Session, SessionError, SessionHold, SnapshotList};
@@ -19,7 +20,7 @@ impl SnapshotManager {
         tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
         exclusion: ExclusionConfig,
         limits: Limits,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         SnapshotManager::with_options(
             session_dir,
             tracked_paths,
@@ -35,7 +36,7 @@ impl SnapshotManager {
         exclusion: ExclusionConfig,
         limits: Limits,
         options: ManagerOptions,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         SnapshotManager::observed(session_dir, tracked_paths, exclusion, limits, options, ())
     }
 
@@ -47,7 +48,7 @@ impl SnapshotManager {
         limits: Limits,
         options: ManagerOptions,
         observer: impl Observer + Send + 'static,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
@@ -89,10 +90,7 @@ impl SnapshotManager {
 
     /// Open a manager on an existing session, with the roots of its record and the store in its folder, or else that of
     /// the options. Its snapshots have their frozen rules; new ones use the default rules and limits.
-    pub fn resume(
-        session_dir: impl Into<PathBuf>,
-        options: ManagerOptions,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    pub fn resume(session_dir: impl Into<PathBuf>, options: ManagerOptions) -> Result<SnapshotManager> {
         let session = Session::new(session_dir);
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
         session.record()?.ok_or_else(none)?;
@@ -122,7 +120,7 @@ impl SnapshotManager {
         session: Session,
         store: &Path,
         parts: Parts,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         let Parts { roots, started, exclusion, limits, options } = parts;
         let store = Store::open(store)?;
         let store = Arc::new(match &options.quota {
