@@ -11,13 +11,12 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::{Captured, Manifest, SnapshotError, SnapshotManager};
+use super::{Captured, Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::RulesFrom;
 use crate::coverage::{Cause, Coverage, Protection};
 use crate::dirs::open_dir;
 use crate::exclusion::Rules;
 use crate::hash::ContentHash;
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, ManifestDefect, SnapshotId, is_plain};
 use crate::objects::StoreObjects;
 use crate::paths;

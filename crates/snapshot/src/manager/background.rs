@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::SnapshotManager;
 use super::upkeep::{SettleReport, settle};
-use crate::manager::error::Result;
+use super::{Result, SnapshotManager};
 
 #[derive(Debug, Default)]
 pub(super) struct Background {

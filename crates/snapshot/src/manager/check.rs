@@ -3,11 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::SnapshotManager;
 use super::sessions::sessions;
 use super::upkeep::{caches, each_object};
+use super::{Result, SnapshotManager};
 use crate::hash::{ContentHash, MerkleRoot, TreeId};
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind};
 use crate::objects::StoreObjects;

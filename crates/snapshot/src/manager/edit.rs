@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::restore::random_id;
-use super::{RestoreOptions, Restored, SnapshotError, SnapshotManager};
+use super::{RestoreOptions, Restored, Result, SnapshotError, SnapshotManager};
 use crate::capture::{Captured, RulesFrom};
 use crate::coverage::Coverage;
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
-use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::node::{Entry, Kind, Node, Time, tree_id};
 use crate::objects::StoreObjects;

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{SnapshotError, SnapshotManager, sessions};
+use super::{Result, SnapshotError, SnapshotManager, sessions};
 use crate::coverage::Coverage;
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
-use crate::manager::error::Result;
 use crate::manifest::ManifestBody;
 use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
 use crate::objects::StoreObjects;

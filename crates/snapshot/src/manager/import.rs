@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::edit::store;
-use super::{Manifest, SnapshotError, SnapshotManager};
+use super::{Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::Captured;
 use crate::coverage::{Coverage, CoverageNote};
 use crate::exclusion::FrozenRules;
 use crate::hash::{ContentHash, MerkleRoot, TreeId, content_hash};
-use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::node::{Entry, Kind, Meta, Name, Node, Omitted, Reason, Time, tree_id};
 use crate::paths;

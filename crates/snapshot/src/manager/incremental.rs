@@ -1,12 +1,11 @@
 //! Snapshots after the first, and thinning them out.
 
-use super::{Captured, Manifest, SnapshotError, SnapshotManager};
+use super::{Captured, Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, RulesFrom};
 use crate::coverage::Protection;
 use crate::diff::{Change, diff, is_same_but_left_out};
 use crate::file::Sync;
 use crate::hash::ContentHash;
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::objects::StoreObjects;
 use crate::session::{Session, SessionError, SessionHold, SnapshotList};

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::background::Background;
-use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessions};
+use super::{Limits, ManagerOptions, Result, SnapshotError, SnapshotManager, roots, sessions};
 use crate::exclusion::{ExclusionConfig, Rules};
-use crate::manager::error::Result;
 use crate::node::Time;
 use crate::read;
 use crate::session::{Session, SessionError, SessionHold, SnapshotList};

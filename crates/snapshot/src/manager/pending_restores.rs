@@ -12,9 +12,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::restore::{JOURNAL, Restored};
-use super::{ManagerOptions, SnapshotError, SnapshotManager, hold};
+use super::{ManagerOptions, Result, SnapshotError, SnapshotManager, hold};
 use crate::file::{self, Sync};
-use crate::manager::error::Result;
 use crate::paths;
 use crate::restore::RestoreId;
 use crate::session::{Session, SessionError};

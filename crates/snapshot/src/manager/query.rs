@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::{Manifest, SnapshotManager};
+use super::{Manifest, Result, SnapshotManager};
 use crate::diff::{Change, Lost, each_change, lost, sort};
 use crate::hash::ContentHash;
-use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::node::Entry;
 use crate::objects::StoreObjects;

@@ -5,11 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{SnapshotError, SnapshotManager};
+use super::{Result, SnapshotError, SnapshotManager};
 use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId, is_plain};
 use crate::node::Node;
 use crate::objects::StoreObjects;

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::SnapshotError;
-use crate::manager::error::Result;
+use super::{Result, SnapshotError};
 use crate::manifest::is_plain;
 use crate::paths;
 use crate::stat::stat_at;

@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use super::SnapshotError;
 use super::sessions::session_dirs;
 use super::upkeep::mark_durable;
-use crate::manager::error::Result;
+use super::{Result, SnapshotError};
 use crate::session::Session;
 use crate::store::{Store, StoreError};
 

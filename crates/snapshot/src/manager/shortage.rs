@@ -15,11 +15,10 @@ use std::collections::HashSet;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Limits, SnapshotError, SnapshotManager};
+use super::{Limits, Result, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, Captured, Gaps, RulesFrom, Shortage};
 use crate::file::Sync;
 use crate::hash::ContentHash;
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind, Node, Omitted, Reason, tree_id};
 use crate::objects::StoreObjects;

@@ -3,11 +3,10 @@
 
 use super::incremental::{Now, last_of};
 use super::restore::random_id;
-use super::{Limits, Manifest, SnapshotManager};
+use super::{Limits, Manifest, Result, SnapshotManager};
 use crate::capture::RulesFrom;
 use crate::diff::{Change, diff};
 use crate::file::Sync;
-use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::objects::StoreObjects;
 

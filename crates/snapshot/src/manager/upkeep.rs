@@ -7,12 +7,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::SnapshotManager;
 use super::sessions::{ForeignSession, Sessions, drop_notes, roots_of, sessions};
+use super::{Result, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, TreeId};
-use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Kind, Node};
 use crate::objects::StoreObjects;

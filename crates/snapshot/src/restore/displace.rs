@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::meta::Handle;
 use super::place_entry::O_PATH;
-use super::{KeptContent, RestoreError};
+use super::{KeptContent, RestoreError, Result};
 use crate::hash::{CHUNKED_ABOVE, ContentHash, ContentHasher};
 use crate::node::{Entry, Kind, Stamp};
 use crate::read;
@@ -53,12 +53,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Move the file into the store if its content is only here; then `name` is gone. False: it can be removed.
-    pub(super) fn take(
-        &self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        objects: &dyn Objects,
-    ) -> Result<bool, RestoreError> {
+    pub(super) fn take(&self, dir: BorrowedFd<'_>, name: &[u8], objects: &dyn Objects) -> Result<bool> {
         let Some((fd, hash, size)) = &self.only_here else { return Ok(false) };
         if self.watched.is_none() && objects.take_file(dir, name, fd.as_fd(), *hash)? {
             return Ok(true);
@@ -68,7 +63,7 @@ impl Stored {
     }
 
     /// Store data saved through an open descriptor since it was read; called after its name is gone.
-    pub(super) fn unlinked(self, objects: &dyn Objects) -> Result<Option<KeptContent>, RestoreError> {
+    pub(super) fn unlinked(self, objects: &dyn Objects) -> Result<Option<KeptContent>> {
         let Some((fd, seen)) = self.watched else { return Ok(self.kept) };
         let now = look(fd.as_fd())?;
         // The ctime is that of the unlink.
@@ -104,7 +99,7 @@ pub(super) fn judge(
     name: &[u8],
     old: &Entry,
     objects: &dyn Objects,
-) -> Result<DisplaceVerdict, RestoreError> {
+) -> Result<DisplaceVerdict> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let stat = stat.map_err(RestoreError::io("stat the old file"))?;
     match kind_of(&stat) {
@@ -159,7 +154,7 @@ pub(super) fn file(
     name: &[u8],
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<DisplaceVerdict, RestoreError> {
+) -> Result<DisplaceVerdict> {
     let fd = open(dir, name).map_err(RestoreError::io(READING))?;
     let known = wait_for_writers(fd.as_fd());
     if known == Writers::Some {
@@ -190,7 +185,7 @@ fn read_until_stable(
     fd: BorrowedFd<'_>,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Option<(Option<KeptContent>, Stamp)>, RestoreError> {
+) -> Result<Option<(Option<KeptContent>, Stamp)>> {
     for attempt in 0..ATTEMPTS {
         let began = read::now();
         let seen = look(fd)?;
@@ -210,7 +205,7 @@ fn store_unless(
     size: u64,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Option<KeptContent>, RestoreError> {
+) -> Result<Option<KeptContent>> {
     if let Some((hash, _)) = expected.filter(|(_, expected)| *expected == size)
         && hash_file(fd, size).map_err(RestoreError::io(READING))? == Some(hash)
     {
@@ -222,7 +217,7 @@ fn store_unless(
 }
 
 /// Attributes that change with every save.
-fn look(fd: BorrowedFd<'_>) -> Result<Stamp, RestoreError> {
+fn look(fd: BorrowedFd<'_>) -> Result<Stamp> {
     let stat = stat_fd(fd).map_err(RestoreError::io(READING))?.stat;
     Ok(Stamp { size: stat.size, mtime: stat.mtime, ctime: stat.ctime })
 }

@@ -13,7 +13,7 @@ use super::displace::{self, DisplaceVerdict, read_link};
 use super::place_entry::TargetDir;
 use super::plan::RestorePlan;
 use super::verify::each_dir;
-use super::{FailedPath, KeptAside, KeptContent, RestoreError, RestoreId};
+use super::{FailedPath, KeptAside, KeptContent, RestoreError, RestoreId, Result};
 use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
@@ -82,11 +82,7 @@ fn temporary_names(dir: BorrowedFd<'_>, prefix: &str) -> std::io::Result<Vec<Nam
     Ok(names)
 }
 
-fn dispose(
-    dir: BorrowedFd<'_>,
-    name: &[u8],
-    objects: &dyn Objects,
-) -> Result<Option<KeptContent>, RestoreError> {
+fn dispose(dir: BorrowedFd<'_>, name: &[u8], objects: &dyn Objects) -> Result<Option<KeptContent>> {
     let unlink = || -> std::io::Result<()> {
         disk::step()?;
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
