@@ -6,7 +6,7 @@ use nono_history::verify::{self, StoreVerified};
 use nono_snapshot::store::Store;
 use nono_snapshot::{CaptureError, Checks, Observer, SnapshotError, SnapshotId};
 
-use crate::error::{CheckpointError, Result};
+use crate::error::Result;
 use crate::folder::Folder;
 use crate::history::Checkpoint;
 use crate::manager::CheckpointManager;
@@ -55,7 +55,7 @@ impl CheckpointManager {
         }
         for dir in dirs {
             if self.watcher().cancelled() {
-                return Err(cancelled());
+                return Err(SnapshotError::from(CaptureError::Cancelled).into());
             }
             let checked = self.verify_project(&dir, &found, &mut checks, &mut verified);
             // A project that was removed meanwhile is not a problem.
@@ -102,9 +102,4 @@ impl CheckpointManager {
         }
         Ok(())
     }
-}
-
-/// Error for a cancelled verification, whose partial result is useless.
-fn cancelled() -> CheckpointError {
-    SnapshotError::from(CaptureError::Cancelled).into()
 }

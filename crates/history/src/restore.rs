@@ -88,10 +88,6 @@ impl<'a> History<'a> {
         Ok(self.manager.session().record()?.unwrap_or_default())
     }
 
-    pub(crate) fn has_journal(&self) -> bool {
-        has_journal(self.dir)
-    }
-
     /// Plan a restore; nothing is changed.
     pub fn plan<D: Details>(&mut self, choice: &SnapshotChoice, rule: &OwnerRules) -> Result<Plan> {
         self.plan_parts::<D>([(choice, rule)])
@@ -309,7 +305,7 @@ impl<'a> History<'a> {
                 under.restore.settle(&self.record()?);
             }
             // Nothing was touched yet.
-            Err(_) if !self.has_journal() => under.restore.pending = None,
+            Err(_) if !has_journal(self.dir) => under.restore.pending = None,
             // Completed by the next command.
             _ => {}
         }

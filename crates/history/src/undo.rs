@@ -11,7 +11,7 @@ use nono_snapshot::{SnapshotId, SnapshotManager};
 use crate::error::{HistoryError, Result};
 use crate::log::{Restore, RestoreHistory, RestoreStep, Scope};
 use crate::outcome::{Done, Plan};
-use crate::restore::{Begin, Details, History, Under};
+use crate::restore::{Begin, Details, History, Under, has_journal};
 
 /// A step to undo.
 struct Back {
@@ -147,7 +147,7 @@ impl History<'_> {
 
     /// Whether a restore was interrupted.
     pub fn is_cut_off<D: Details>(&self) -> Result<bool> {
-        Ok(self.has_journal() || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
+        Ok(has_journal(self.dir) || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
     }
 
     /// Complete an interrupted restore, for the owner to finish under its lock; None if nothing had been changed.

@@ -1,6 +1,6 @@
 //! Opening a manager: on a new session folder, on an existing one with its paths, or on one as it is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::background::Background;
@@ -20,13 +20,8 @@ impl SnapshotManager {
         exclusion: ExclusionConfig,
         limits: Limits,
     ) -> Result<SnapshotManager> {
-        SnapshotManager::with_options(
-            session_dir,
-            tracked_paths,
-            exclusion,
-            limits,
-            ManagerOptions::default(),
-        )
+        let options = ManagerOptions::default();
+        SnapshotManager::with_options(session_dir, tracked_paths, exclusion, limits, options)
     }
 
     pub fn with_options(
@@ -80,9 +75,8 @@ impl SnapshotManager {
         // Including roots added later.
         let known = record.filter(|record| roots.is_empty() || !record.snapshots.is_empty());
         let roots = known.map_or(roots, |record| record.roots);
-        let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
-        let parts = Parts { roots, started, exclusion, limits, options };
-        let mut manager = SnapshotManager::assemble(&held, session, &store, parts)?;
+        let mut manager =
+            SnapshotManager::assemble(&held, session, (roots, started), (exclusion, limits), options)?;
         manager.observe(observer);
         Ok(manager)
     }
@@ -104,24 +98,20 @@ impl SnapshotManager {
         let held = session.hold()?;
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
         let record = session.record()?.ok_or_else(none)?;
-        let parts = Parts {
-            started: record.started(),
-            roots: record.roots,
-            exclusion: ExclusionConfig::default(),
-            limits: Limits::default(),
-            options: ManagerOptions { store: Some(store.clone()), ..options },
-        };
-        SnapshotManager::assemble(&held, session, &store, parts)
+        let (started, roots) = (record.started(), record.roots);
+        let options = ManagerOptions { store: Some(store), ..options };
+        SnapshotManager::assemble(&held, session, (roots, started), Default::default(), options)
     }
 
     fn assemble(
         _held: &SessionHold,
         session: Session,
-        store: &Path,
-        parts: Parts,
+        (roots, started): (Vec<PathBuf>, Time),
+        (exclusion, limits): (ExclusionConfig, Limits),
+        options: ManagerOptions,
     ) -> Result<SnapshotManager> {
-        let Parts { roots, started, exclusion, limits, options } = parts;
-        let store = Store::open(store)?;
+        let own = || session.dir().join("store");
+        let store = Store::open(&options.store.clone().unwrap_or_else(own))?;
         let store = Arc::new(match &options.quota {
             Some(quota) => store.with_quota(quota.clone()),
             None => store,
@@ -142,13 +132,4 @@ impl SnapshotManager {
             written: Arc::default(),
         })
     }
-}
-
-/// Parts of a manager besides its folders.
-struct Parts {
-    roots: Vec<PathBuf>,
-    started: Time,
-    exclusion: ExclusionConfig,
-    limits: Limits,
-    options: ManagerOptions,
 }

@@ -111,7 +111,7 @@ pub(super) fn judge(
             file(dir, name, expected, objects)
         }
         FileType::Symlink => {
-            let target = read_link(dir, name).map_err(RestoreError::io("read the old link"))?;
+            let target = read::link(dir, name).map_err(RestoreError::io("read the old link"))?;
             let same = matches!(&old.kind, Kind::Symlink { target: old } if **old == *target);
             Ok(if same { DisplaceVerdict::Stored(Stored::default()) } else { DisplaceVerdict::Other })
         }
@@ -119,10 +119,6 @@ pub(super) fn judge(
         kind if kind == expected_kind(&old.kind) => Ok(DisplaceVerdict::Stored(Stored::default())),
         _ => Ok(DisplaceVerdict::Other),
     }
-}
-
-pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]>> {
-    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
 /// Whether a program keeps the file `old` open for writing. One that cannot be opened is judged when displaced.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::displace::{self, DisplaceVerdict, read_link};
+use super::displace::{self, DisplaceVerdict};
 use super::place_entry::TargetDir;
 use super::plan::RestorePlan;
 use super::verify::each_dir;
@@ -102,7 +102,7 @@ fn dispose(dir: BorrowedFd<'_>, name: &[u8], objects: &dyn Objects) -> Result<Op
             }
         },
         FileType::Symlink => {
-            let target = read_link(dir, name).map_err(RestoreError::io("read the link"))?;
+            let target = crate::read::link(dir, name).map_err(RestoreError::io("read the link"))?;
             Some(KeptContent::Symlink { target })
         }
         FileType::Directory => {
