@@ -7,7 +7,7 @@ use nono_snapshot::file::Sync;
 use nono_snapshot::node::Time;
 use nono_snapshot::{Contents, ImportedPath};
 
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::folder::Folder;
 use crate::history::CheckpointId;
 use crate::json;
@@ -32,7 +32,7 @@ pub struct Arrival {
 
 impl CheckpointManager {
     /// Locks the project of exactly this folder (absolute, resolved), which need not exist any more.
-    pub fn begin_adopting(&self, workdir: &Path) -> Result<Arrival, CheckpointError> {
+    pub fn begin_adopting(&self, workdir: &Path) -> Result<Arrival> {
         project::ensure_narrow(self.host(), workdir)?;
         let mut folder = Folder::create(self.host(), workdir)?;
         folder.touch()?;
@@ -59,7 +59,7 @@ impl Arrival {
         contents: &mut dyn Contents,
         seconds: i64,
         reason: &str,
-    ) -> Result<AdoptedCheckpoint, CheckpointError> {
+    ) -> Result<AdoptedCheckpoint> {
         let time = Time { seconds: seconds.clamp(0, LATEST), nanos: 0 };
         let adopted = self.open.manager.adopt(state, contents, time, from, None)?;
         let line = self.open.write_down(&adopted.manifest, reason, &Origin::default(), None)?;

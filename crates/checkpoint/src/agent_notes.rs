@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nono_history::lock::Lock;
 use nono_snapshot::file::{self, Sync};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::host::Host;
 use crate::json;
 use crate::manager::RestoreNote;
@@ -23,11 +23,11 @@ fn path(host: &Host, agent: &str, session: &str) -> PathBuf {
 }
 
 /// Locks the notes of all conversations for a short change.
-fn lock(host: &Host) -> Result<Lock, CheckpointError> {
+fn lock(host: &Host) -> Result<Lock> {
     Ok(Lock::wait(&dir(host).join("lock"))?)
 }
 
-pub(crate) fn add(host: &Host, agent: &str, session: &str, note: RestoreNote) -> Result<(), CheckpointError> {
+pub(crate) fn add(host: &Host, agent: &str, session: &str, note: RestoreNote) -> Result<()> {
     let dir = dir(host);
     file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
     let _lock = lock(host)?;
@@ -46,7 +46,7 @@ pub(crate) fn take(
     agent: &str,
     session: &str,
     about: impl Fn(&RestoreNote) -> bool,
-) -> Result<Vec<RestoreNote>, CheckpointError> {
+) -> Result<Vec<RestoreNote>> {
     let path = path(host, agent, session);
     if !path.exists() {
         return Ok(Vec::new());
@@ -63,12 +63,7 @@ pub(crate) fn take(
 }
 
 /// Removes the note of a restore that was undone. True if the agent had not fetched it: then no other is needed.
-pub(crate) fn withdraw(
-    host: &Host,
-    agent: &str,
-    session: &str,
-    restore: &str,
-) -> Result<bool, CheckpointError> {
+pub(crate) fn withdraw(host: &Host, agent: &str, session: &str, restore: &str) -> Result<bool> {
     let path = path(host, agent, session);
     if !path.exists() {
         return Ok(false);

@@ -15,7 +15,7 @@ use nono_snapshot::file::{self, Sync};
 use nono_snapshot::{Change, ContentHash, SnapshotId};
 use serde::{Deserialize, Serialize};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::{History, TurnLink};
 
@@ -116,31 +116,30 @@ impl CallRecord {
 }
 
 /// Adds an entry. For the holder of the lock.
-pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<(), CheckpointError> {
+pub(crate) fn add(folder: &Folder, line: &CallRecord) -> Result<()> {
     let path = folder.file(FILE);
     // Separates the entry from an incomplete line that a killed process may have left.
     let mut text = vec![b'\n'];
     put(&mut text, line, &path)?;
-    let mut open = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-    let written = open.as_mut().map_or(Ok(()), |file| file.write_all(&text));
-    open.map(|_| ()).and(written).map_err(CheckpointError::io(&path))
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+    file.and_then(|mut file| file.write_all(&text)).map_err(CheckpointError::io(&path))
 }
 
-fn put(text: &mut Vec<u8>, line: &CallRecord, path: &Path) -> Result<(), CheckpointError> {
+fn put(text: &mut Vec<u8>, line: &CallRecord, path: &Path) -> Result<()> {
     serde_json::to_writer(&mut *text, line).map_err(|error| CheckpointError::damaged(path, error))?;
     text.push(b'\n');
     Ok(())
 }
 
 /// All readable entries, oldest first.
-pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>, CheckpointError> {
+pub(crate) fn load(dir: &Path) -> Result<Vec<CallRecord>> {
     let path = dir.join(FILE);
     let bytes = file::read_existing(&path).map_err(CheckpointError::io(&path))?.unwrap_or_default();
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
 /// Drops entries older than the history, and returns the states that the rest needs.
-pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<SnapshotId>, CheckpointError> {
+pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<SnapshotId>> {
     let mut lines = load(&folder.dir)?;
     let all = lines.len();
     let oldest = history.checkpoints.iter().map(|line| line.time.as_str()).min();
@@ -153,7 +152,7 @@ pub(crate) fn compact(folder: &Folder, history: &History) -> Result<HashSet<Snap
     Ok(needed(&lines[lines.len().saturating_sub(STATES)..], is_linked))
 }
 
-fn save(folder: &Folder, lines: &[CallRecord]) -> Result<(), CheckpointError> {
+fn save(folder: &Folder, lines: &[CallRecord]) -> Result<()> {
     let path = folder.file(FILE);
     let mut text = Vec::new();
     lines.iter().try_for_each(|line| put(&mut text, line, &path))?;
@@ -161,7 +160,7 @@ fn save(folder: &Folder, lines: &[CallRecord]) -> Result<(), CheckpointError> {
 }
 
 /// Removes a path, and everything below it, from all entries.
-pub(crate) fn forget(folder: &Folder, path: &Path) -> Result<(), CheckpointError> {
+pub(crate) fn forget(folder: &Folder, path: &Path) -> Result<()> {
     let mut lines = load(&folder.dir)?;
     let before = lines.clone();
     for line in &mut lines {

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use nono_history::HistoryError;
 use nono_snapshot::SnapshotError;
 
+/// Result with [`CheckpointError`], unless another error is named.
+pub type Result<T, E = CheckpointError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     #[error("{} is too broad for a project: {why}", path.display())]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nono_snapshot::file;
 use nono_snapshot::session::Session;
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::host::Host;
 use crate::project::{self, Project, ProjectHash};
 use crate::project_path::ProjectPath;
@@ -40,7 +40,7 @@ const TOUCH_SECONDS: u64 = 60;
 
 impl Folder {
     /// Waits for the lock of this project and takes it. The project is created if missing.
-    pub(crate) fn create(host: &Host, workdir: &Path) -> Result<Folder, CheckpointError> {
+    pub(crate) fn create(host: &Host, workdir: &Path) -> Result<Folder> {
         let dir = project::folder_of(host, workdir);
         loop {
             file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
@@ -63,14 +63,14 @@ impl Folder {
     }
 
     /// Locks an existing project.
-    pub(crate) fn open(host: &Host, workdir: &Path) -> Result<Option<Folder>, CheckpointError> {
+    pub(crate) fn open(host: &Host, workdir: &Path) -> Result<Option<Folder>> {
         Folder::at(&project::folder_of(host, workdir))?
             .map(|folder| folder.check(workdir).map(|()| folder))
             .transpose()
     }
 
     /// Locks the project in a folder of `projects/`.
-    pub(crate) fn at(dir: &Path) -> Result<Option<Folder>, CheckpointError> {
+    pub(crate) fn at(dir: &Path) -> Result<Option<Folder>> {
         loop {
             if Project::load(dir)?.is_none() {
                 return Ok(None);
@@ -82,7 +82,7 @@ impl Folder {
         }
     }
 
-    fn check(&self, workdir: &Path) -> Result<(), CheckpointError> {
+    fn check(&self, workdir: &Path) -> Result<()> {
         if self.project.workdir == workdir {
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Folder {
     }
 
     /// Sets the time of last use to now.
-    pub(crate) fn touch(&mut self) -> Result<(), CheckpointError> {
+    pub(crate) fn touch(&mut self) -> Result<()> {
         let now = nono_sys::time::now_iso();
         let seconds = |moment: &str| nono_sys::time::seconds(moment).unwrap_or(0);
         // An empty file is the result of a power loss; what is known is written again.
@@ -116,7 +116,7 @@ impl Folder {
 }
 
 /// Takes the lock; `None` if the folder was removed while waiting.
-fn hold(dir: &Path) -> Result<Option<File>, CheckpointError> {
+fn hold(dir: &Path) -> Result<Option<File>> {
     let path = dir.join(LOCK);
     let open = nono_sys::fs::open_lock(&path);
     let Some(lock) = file::existing(open).map_err(CheckpointError::io(&path))? else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nono_snapshot::store::{ObjectKey, Store};
 use nono_snapshot::{ContentHash, Forgotten, SnapshotError, SnapshotId, holders};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::{Checkpoint, History};
 use crate::manager::open::Bounds;
@@ -53,7 +53,7 @@ pub struct Holding {
 impl CheckpointManager {
     /// Purges the contents of a path from everything that its project keeps. The file itself is not touched, and a
     /// restore of these checkpoints leaves it alone; later checkpoints have it again. Contents of sessions stay.
-    pub fn forget(&self, path: &Path) -> Result<Purged, CheckpointError> {
+    pub fn forget(&self, path: &Path) -> Result<Purged> {
         let (mut purged, contents) = self.take_out(path)?;
         if !purged.is_nothing() {
             let there;
@@ -65,7 +65,7 @@ impl CheckpointManager {
 
     /// Removes a path from everything that its project keeps, and returns the contents it had there. Their bytes stay
     /// in the store until [`purge`](Self::purge).
-    pub fn take_out(&self, path: &Path) -> Result<(Purged, BTreeSet<ContentHash>), CheckpointError> {
+    pub fn take_out(&self, path: &Path) -> Result<(Purged, BTreeSet<ContentHash>)> {
         let path = project::place(path)?;
         let mut open = self.open(&path, Bounds::None)?;
         let project = open.workdir().to_owned();
@@ -101,7 +101,7 @@ impl CheckpointManager {
         &self,
         store: &Path,
         contents: &BTreeSet<ContentHash>,
-    ) -> Result<(Holders, BTreeSet<ContentHash>), CheckpointError> {
+    ) -> Result<(Holders, BTreeSet<ContentHash>)> {
         if !store.is_dir() {
             return Ok(Default::default());
         }
@@ -120,7 +120,7 @@ impl CheckpointManager {
     }
 
     /// Preview of forgetting a path.
-    pub fn holding(&self, path: &Path) -> Result<Holding, CheckpointError> {
+    pub fn holding(&self, path: &Path) -> Result<Holding> {
         let path = project::place(path)?;
         let open = self.open(&path, Bounds::None)?;
         let mut holding = Holding { project: open.workdir().to_owned(), ..Holding::default() };
@@ -138,7 +138,7 @@ impl CheckpointManager {
     }
 
     /// Removes all checkpoints of the project of this path, or of all projects, named and pinned ones included.
-    pub fn clear(&self, dir: Option<&Path>, dry_run: bool) -> Result<Pruned, CheckpointError> {
+    pub fn clear(&self, dir: Option<&Path>, dry_run: bool) -> Result<Pruned> {
         let dirs = self.dirs_of(dir, |folder| Ok(Project::load(folder)?.is_some()))?;
         let bytes = self.usage().count()?;
         let mut pruned = Pruned { bytes_before: bytes, bytes_after: bytes, ..Pruned::default() };
@@ -154,18 +154,18 @@ impl CheckpointManager {
     }
 }
 
-fn clear_one(dir: &Path, dry_run: bool, pruned: &mut Pruned) -> Result<(), CheckpointError> {
+fn clear_one(dir: &Path, dry_run: bool, pruned: &mut Pruned) -> Result<()> {
     // Unreadable ones are removed as well: the user asked for everything.
     let checkpoints = History::load(dir).map(|history| history.checkpoints).unwrap_or_default();
-    if dry_run {
-        let Some(project) = Project::load(dir)? else { return Ok(()) };
-        pruned.projects_removed.push(project.workdir.clone());
-        pruned.removed.push((project.workdir, checkpoints));
-        return Ok(());
-    }
-    let Some(folder) = Folder::at(dir)? else { return Ok(()) };
-    remove(&folder)?;
-    pruned.projects_removed.push(folder.project.workdir.clone());
-    pruned.removed.push((folder.project.workdir.clone(), checkpoints));
+    let project = if dry_run {
+        Project::load(dir)?
+    } else {
+        let folder = Folder::at(dir)?;
+        folder.as_ref().map_or(Ok(()), remove)?;
+        folder.map(|folder| folder.project.clone())
+    };
+    let Some(Project { workdir, .. }) = project else { return Ok(()) };
+    pruned.projects_removed.push(workdir.clone());
+    pruned.removed.push((workdir, checkpoints));
     Ok(())
 }

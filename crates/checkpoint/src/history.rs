@@ -15,7 +15,7 @@ use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::json;
 use crate::origin::Origin;
 use crate::project::ProjectHash;
@@ -218,7 +218,7 @@ pub(crate) const RECOVERED: &str = "recovered";
 
 impl History {
     /// Loads the history in a project's folder.
-    pub fn load(folder: &Path) -> Result<History, CheckpointError> {
+    pub fn load(folder: &Path) -> Result<History> {
         let path = folder.join(FILE);
         let history: Option<History> = json::load(&path)?;
         match history {
@@ -231,7 +231,7 @@ impl History {
     }
 
     /// Loads the history for the holder of the lock, who repairs it: a damaged one is moved aside and started anew.
-    pub(crate) fn load_or_begin(folder: &Path) -> Result<History, CheckpointError> {
+    pub(crate) fn load_or_begin(folder: &Path) -> Result<History> {
         match History::load(folder) {
             Err(CheckpointError::Damaged { path, .. }) => {
                 std::fs::rename(&path, folder.join(DAMAGED)).map_err(CheckpointError::io(&path))?;
@@ -242,7 +242,7 @@ impl History {
     }
 
     /// Saves the history. For the holder of the lock.
-    pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
+    pub(crate) fn save(&self, folder: &Path) -> Result<()> {
         // Names, pins and turns are stored only here: a power loss must leave the old or the new file.
         json::save(&folder.join(FILE), self, Sync::Whole)
     }
@@ -253,8 +253,8 @@ impl History {
         &mut self,
         project: &ProjectHash,
         record: &SnapshotList,
-        coverage: impl Fn(u32) -> Result<Option<Coverage>, CheckpointError>,
-    ) -> Result<bool, CheckpointError> {
+        coverage: impl Fn(u32) -> Result<Option<Coverage>>,
+    ) -> Result<bool> {
         let mut there: Vec<(u32, &Recorded)> = record.snapshots.iter().filter_map(numbered).collect();
         self.given_up.retain(|number| there.iter().any(|(there, _)| there == number));
         there.retain(|(number, _)| !self.given_up.contains(number));

@@ -9,7 +9,7 @@ use nono_sys::time::stamp;
 use nono_sys::{fs, time};
 use serde::Deserialize;
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history;
 use crate::manager::CheckpointManager;
 use crate::project;
@@ -53,8 +53,12 @@ struct LegacyFormat {
 
 impl CheckpointManager {
     /// Moves state of an older format aside. Returns its new path, if there was any.
-    pub fn migrate(&self) -> Result<Option<PathBuf>, CheckpointError> {
-        let mut old = self.old_projects()?;
+    pub fn migrate(&self) -> Result<Option<PathBuf>> {
+        let is_old = |dir: &PathBuf| {
+            let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
+            serde_json::from_slice(&bytes).is_ok_and(|found: LegacyFormat| found.format < history::FORMAT)
+        };
+        let mut old: Vec<PathBuf> = self.project_dirs()?.into_iter().filter(is_old).collect();
         let before = self.host().state_dir.join(BEFORE);
         if before.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             old.push(before);
@@ -71,15 +75,7 @@ impl CheckpointManager {
         Ok(Some(place))
     }
 
-    fn old_projects(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let is_old = |dir: &PathBuf| {
-            let bytes = nono_snapshot::file::read(&dir.join(history::FILE)).unwrap_or_default();
-            serde_json::from_slice(&bytes).is_ok_and(|found: LegacyFormat| found.format < history::FORMAT)
-        };
-        Ok(self.project_dirs()?.into_iter().filter(is_old).collect())
-    }
-
-    fn new_place(&self) -> Result<PathBuf, CheckpointError> {
+    fn new_place(&self) -> Result<PathBuf> {
         let now = stamp(&time::now_iso());
         for count in 0..u32::MAX {
             let more = if count == 0 { String::new() } else { format!("-{count}") };
@@ -93,7 +89,7 @@ impl CheckpointManager {
     }
 
     /// Folders of superseded formats, oldest first.
-    pub fn legacy(&self) -> Result<Vec<Legacy>, CheckpointError> {
+    pub fn legacy(&self) -> Result<Vec<Legacy>> {
         let mut all = Vec::new();
         for path in entries(&self.host().state_dir)? {
             let name = path.file_name().unwrap_or_default();
@@ -110,7 +106,7 @@ impl CheckpointManager {
     }
 
     /// Removes all folders of superseded formats, and returns them.
-    pub fn clear_legacy(&self, dry_run: bool) -> Result<Vec<Legacy>, CheckpointError> {
+    pub fn clear_legacy(&self, dry_run: bool) -> Result<Vec<Legacy>> {
         let all = self.legacy()?;
         if !dry_run && !all.is_empty() {
             for legacy in &all {
@@ -129,8 +125,8 @@ impl CheckpointManager {
     pub(crate) fn dirs_of(
         &self,
         path: Option<&Path>,
-        is_there: impl FnOnce(&Path) -> Result<bool, CheckpointError>,
-    ) -> Result<Vec<PathBuf>, CheckpointError> {
+        is_there: impl FnOnce(&Path) -> Result<bool>,
+    ) -> Result<Vec<PathBuf>> {
         let Some(path) = path else { return self.project_dirs() };
         let root = self.root_of(path)?.dir;
         let folder = project::folder_of(self.host(), &root);
@@ -138,7 +134,7 @@ impl CheckpointManager {
     }
 
     /// Folders of all projects, sorted.
-    pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+    pub(crate) fn project_dirs(&self) -> Result<Vec<PathBuf>> {
         let all = entries(&project::projects_dir(self.host()))?;
         let visible = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -149,7 +145,7 @@ impl CheckpointManager {
 }
 
 /// Entries of a folder, sorted; empty if it does not exist.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
+pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut all = nono_snapshot::file::entries(dir).map_err(CheckpointError::io(dir))?;
     all.sort();
     Ok(all)

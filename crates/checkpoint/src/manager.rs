@@ -20,7 +20,7 @@ use nono_snapshot::{Change, Coverage, Observer, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, CheckpointId, Stats};
 pub use crate::host::Host;
 use crate::legacy::Legacy;
@@ -203,19 +203,18 @@ pub struct Pruned {
 }
 
 /// Unique name for an agent's call that has none.
-pub fn new_call() -> Result<String, CheckpointError> {
+pub fn new_call() -> Result<String> {
     restore::random_id()
 }
 
 impl CheckpointManager {
     pub fn new(host: Host, config: Config) -> CheckpointManager {
-        let (turn, taken, who) = (None, HashMap::new(), Origin::default());
         CheckpointManager {
             host,
             config,
-            turn,
-            taken,
-            who,
+            turn: None,
+            taken: HashMap::new(),
+            who: Origin::default(),
             within: None,
             own: Vec::new(),
             watcher: Arc::new(()),

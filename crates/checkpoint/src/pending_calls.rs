@@ -17,7 +17,7 @@ use nono_snapshot::{Change, ContentHash, Now, SnapshotId, SnapshotManager};
 use serde::{Deserialize, Serialize};
 
 use crate::call_log::{self, CallRecord, TurnKey};
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::folder::Folder;
 use crate::history::History;
 use crate::json;
@@ -32,14 +32,10 @@ const OLD_MARKS: usize = 32;
 
 /// A call that began and has not ended, or whose end was never reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(clippy::struct_field_names, reason = "the agents' own words")]
 struct PendingCall {
-    agent: Option<String>,
-    session: Option<String>,
-    turn: Option<String>,
+    #[serde(flatten)]
+    turn: TurnKey,
     call: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// Reason of its checkpoint: `before terminal: rm -r src`.
@@ -50,20 +46,11 @@ struct PendingCall {
 impl PendingCall {
     fn of(origin: &Origin) -> PendingCall {
         let Origin { agent, session, turn, call, run, tool, .. } = origin.clone();
-        PendingCall { agent, session, turn, call, run, tool, reason: None }
-    }
-
-    fn turn_key(&self) -> TurnKey {
-        let PendingCall { agent, session, turn, run, .. } = self.clone();
-        TurnKey { agent, session, turn, run }
-    }
-
-    fn is_same_call(&self, other: &PendingCall) -> bool {
-        self.is_same_conversation(other) && (&self.turn, &self.call) == (&other.turn, &other.call)
+        PendingCall { turn: TurnKey { agent, session, turn, run }, call, tool, reason: None }
     }
 
     fn is_same_conversation(&self, other: &PendingCall) -> bool {
-        self.agent == other.agent && self.session == other.session
+        (&self.turn.agent, &self.turn.session) == (&other.turn.agent, &other.turn.session)
     }
 
     /// Whether `end` ends this call. Not every agent names its calls.
@@ -115,12 +102,12 @@ pub(crate) struct Their {
 pub(crate) struct Theirs(BTreeMap<PathBuf, Option<ContentHash>>);
 
 impl Theirs {
-    pub(crate) fn load(folder: &Folder) -> Result<Theirs, CheckpointError> {
+    pub(crate) fn load(folder: &Folder) -> Result<Theirs> {
         let all: Vec<Their> = json::load_or_default(&folder.file(THEIRS))?;
         Ok(Theirs(all.into_iter().map(|their| (their.path, their.left)).collect()))
     }
 
-    pub(crate) fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
+    pub(crate) fn save(&self, folder: &Folder) -> Result<()> {
         let their =
             |(path, left): (&PathBuf, &Option<ContentHash>)| Their { path: path.clone(), left: *left };
         json::save(&folder.file(THEIRS), &self.0.iter().map(their).collect::<Vec<_>>(), Sync::No)
@@ -149,7 +136,7 @@ impl Theirs {
         self.0.remove(&unit(path));
     }
 
-    fn take(&mut self, changes: &[Change], whose: Whose) {
+    pub(crate) fn take(&mut self, changes: &[Change], whose: Whose) {
         for change in changes {
             match whose {
                 Whose::Theirs => self.add(&change.path, change.old.as_ref().and_then(|old| old.hash)),
@@ -160,7 +147,7 @@ impl Theirs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+pub(crate) enum Whose {
     Theirs,
     Agents,
 }
@@ -171,7 +158,7 @@ fn unit(path: &Path) -> PathBuf {
 }
 
 /// Unnumbered snapshots whose names have this prefix.
-pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>, CheckpointError> {
+pub(crate) fn asides(manager: &SnapshotManager, prefix: &str) -> Result<Vec<SnapshotId>> {
     let is_such = |id: &SnapshotId| match id {
         SnapshotId::Safety(name) => name.split('-').next() == Some(prefix),
         SnapshotId::Number(_) => false,
@@ -185,11 +172,11 @@ impl PendingCalls {
         dir.join(MARKS).is_file()
     }
 
-    pub(crate) fn load(folder: &Folder) -> Result<PendingCalls, CheckpointError> {
+    pub(crate) fn load(folder: &Folder) -> Result<PendingCalls> {
         json::load_or_default(&folder.file(MARKS))
     }
 
-    fn save(&self, folder: &Folder) -> Result<(), CheckpointError> {
+    fn save(&self, folder: &Folder) -> Result<()> {
         // Avoid a write if nothing changed.
         if folder.file(MARKS).is_file() && PendingCalls::load(folder)? == *self {
             return Ok(());
@@ -204,6 +191,11 @@ impl PendingCalls {
 
     pub(crate) fn mark(&self) -> Option<&SnapshotId> {
         self.mark.as_ref()
+    }
+
+    /// The mark, unless a call is under way: then differences from it are not settled.
+    pub(crate) fn settled_mark(&self) -> Option<&SnapshotId> {
+        self.mark.as_ref().filter(|_| !self.has_open_calls())
     }
 
     pub(crate) fn has_open_calls(&self) -> bool {
@@ -228,19 +220,19 @@ impl PendingCalls {
         now: &Now,
         origin: &Origin,
         reason: Option<&str>,
-    ) -> Result<PendingCalls, CheckpointError> {
+    ) -> Result<PendingCalls> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall { reason: reason.map(crate::origin::bounded), ..PendingCall::of(origin) };
         // Calls of an earlier turn of this conversation have ended; changes since are attributed to them.
         let last = marks.open.last().cloned();
         let at_once = marks.open.len();
-        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn != call.turn));
+        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.turn.turn != call.turn.turn));
         let whose = if last.is_some() { Whose::Agents } else { Whose::Theirs };
         let changes = marks.attribute(folder, manager, now, whose)?;
         if let Some(last) = last {
             marks.note(last, at_once, changes);
         }
-        marks.open.retain(|open| !open.is_same_call(&call));
+        marks.open.retain(|open| !(open.is_same_conversation(&call) && open.call == call.call));
         marks.open.push(call);
         Ok(marks)
     }
@@ -251,7 +243,7 @@ impl PendingCalls {
         manager: &mut SnapshotManager,
         now: &Now,
         origin: &Origin,
-    ) -> Result<PendingCalls, CheckpointError> {
+    ) -> Result<PendingCalls> {
         let mut marks = PendingCalls::load(folder)?;
         let call = PendingCall::of(origin);
         let changes = marks.attribute(folder, manager, now, Whose::Agents)?;
@@ -277,7 +269,7 @@ impl PendingCalls {
         manager: &SnapshotManager,
         now: &Now,
         whose: Whose,
-    ) -> Result<Vec<Change>, CheckpointError> {
+    ) -> Result<Vec<Change>> {
         let Some(mark) = &self.mark else { return Ok(Vec::new()) };
         // A mark that is missing or damaged counts as no difference: no checkpoint must fail because of it.
         let Ok(changes) = manager.changes_until(mark, now) else { return Ok(Vec::new()) };
@@ -294,17 +286,11 @@ impl PendingCalls {
     }
 
     /// Records a call's changes, once the state after it has a name, and saves the mark.
-    fn finish(mut self, folder: &Folder) -> Result<PendingCalls, CheckpointError> {
+    fn finish(mut self, folder: &Folder) -> Result<PendingCalls> {
         if let (Some(done), Some(to)) = (self.done.take(), &self.mark) {
             let CallChanges { call, at_once, from, changes } = *done;
-            let line = CallRecord::new(
-                call.turn_key(),
-                call.tool,
-                call.reason,
-                at_once,
-                (from, to.clone()),
-                &changes,
-            );
+            let line =
+                CallRecord::new(call.turn, call.tool, call.reason, at_once, (from, to.clone()), &changes);
             call_log::add(folder, &line)?;
         }
         self.save(folder)?;
@@ -312,19 +298,14 @@ impl PendingCalls {
     }
 
     /// Sets the mark to this numbered snapshot, which is the last one.
-    pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<(), CheckpointError> {
+    pub(crate) fn set_number(mut self, folder: &Folder, number: u32) -> Result<()> {
         self.mark = Some(SnapshotId::Number(number));
         self.after = number;
         self.finish(folder).map(|_| ())
     }
 
     /// Sets the mark to this state.
-    pub(crate) fn set(
-        mut self,
-        folder: &Folder,
-        manager: &mut SnapshotManager,
-        now: Now,
-    ) -> Result<(), CheckpointError> {
+    pub(crate) fn set(mut self, folder: &Folder, manager: &mut SnapshotManager, now: Now) -> Result<()> {
         let last = now.last();
         self.after = last;
         if self.mark.as_ref().is_some_and(|mark| manager.is_as_in(mark, &now)) {
@@ -350,7 +331,7 @@ impl PendingCalls {
         folder: &Folder,
         manager: &mut SnapshotManager,
         history: &History,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<()> {
         let needed = call_log::compact(folder, history)?;
         let mut old = asides(manager, MARK)?;
         let all = old.len();

@@ -14,7 +14,7 @@ use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::host::Host;
 use crate::project_path::ProjectPath;
 
@@ -119,7 +119,7 @@ impl Project {
     }
 
     /// Loads the project in a folder of `projects/`, if there is one; without a sound file, from the engine's record.
-    pub fn load(folder: &Path) -> Result<Option<Project>, CheckpointError> {
+    pub fn load(folder: &Path) -> Result<Option<Project>> {
         match crate::json::load(&folder.join(PROJECT)) {
             Ok(Some(project)) => Ok(Some(project)),
             Ok(None) | Err(CheckpointError::Damaged { .. }) => Ok(Project::from_record(folder)),
@@ -128,7 +128,7 @@ impl Project {
     }
 
     /// Loads the project for the holder of the lock: a damaged file is moved aside and written anew.
-    pub(crate) fn load_or_rebuild(folder: &Path) -> Result<Option<Project>, CheckpointError> {
+    pub(crate) fn load_or_rebuild(folder: &Path) -> Result<Option<Project>> {
         let (project, damaged) = crate::json::load_or_set_aside(&folder.join(PROJECT))?;
         if project.is_some() {
             return Ok(project);
@@ -160,7 +160,7 @@ impl Project {
         })
     }
 
-    pub(crate) fn save(&self, folder: &Path) -> Result<(), CheckpointError> {
+    pub(crate) fn save(&self, folder: &Path) -> Result<()> {
         crate::json::save(&folder.join(PROJECT), self, Sync::Whole)
     }
 }
@@ -178,12 +178,12 @@ pub fn folder_of(host: &Host, workdir: &Path) -> PathBuf {
 }
 
 /// Project of a path, which need not exist. A link at its end is followed, since a write changes its target.
-pub fn root_of(host: &Host, path: &Path) -> Result<Root, CheckpointError> {
+pub fn root_of(host: &Host, path: &Path) -> Result<Root> {
     root_within(host, path, None)
 }
 
 /// Project of a path, limited to the folders in `within`: one of them, if a marker or a history is only above it.
-pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Result<Root, CheckpointError> {
+pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Result<Root> {
     let path = resolve(path)?;
     let inside = |dir: &Path| within.is_none_or(|folders| folders.iter().any(|known| dir.starts_with(known)));
     if !inside(&path) {
@@ -224,7 +224,7 @@ pub fn root_within(host: &Host, path: &Path, within: Option<&[PathBuf]>) -> Resu
 }
 
 /// Refuses a folder that is too broad for a project, by its resolved path.
-pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<(), CheckpointError> {
+pub(crate) fn ensure_narrow(host: &Host, dir: &Path) -> Result<()> {
     let own = dir.starts_with(real(&host.state_dir)).then_some(OWN_STATE);
     match own.or_else(|| too_broad(dir, &real(&host.home))) {
         Some(why) => Err(CheckpointError::TooBroad { path: dir.to_owned(), why }),
@@ -240,7 +240,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Directory of the path itself; the nearest existing one.
-fn itself(path: &Path, home: &Path) -> Result<Root, CheckpointError> {
+fn itself(path: &Path, home: &Path) -> Result<Root> {
     let dir = nameable(path).find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     match too_broad(dir, home).or_else(|| of_the_system(dir)) {
         Some(why) => Err(CheckpointError::TooBroad { path: dir.to_owned(), why }),
@@ -308,7 +308,7 @@ fn is_worktree(dir: &Path) -> bool {
 const LINKS: usize = 40;
 
 /// Resolved path: the existing part without links, the rest as written.
-fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
+fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = std::path::absolute(path).map_err(CheckpointError::io(path))?;
     for _ in 0..LINKS {
         if let Ok(resolved) = path.canonicalize() {
@@ -326,7 +326,7 @@ fn resolve(path: &Path) -> Result<PathBuf, CheckpointError> {
 }
 
 /// Path with its directories resolved and its last component as written.
-pub fn place(path: &Path) -> Result<PathBuf, CheckpointError> {
+pub fn place(path: &Path) -> Result<PathBuf> {
     let path = plain(&std::path::absolute(path).map_err(CheckpointError::io(path))?);
     let resolved = path.parent().and_then(|parent| existing(nameable(parent), &path));
     Ok(resolved.unwrap_or(path))

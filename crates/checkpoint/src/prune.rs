@@ -17,7 +17,7 @@ use nono_snapshot::store::Store;
 use nono_snapshot::{SnapshotError, SnapshotId, freed, gc_compact, shares};
 use nono_sys::{fs, time};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::{Checkpoint, CheckpointId, History};
 use crate::legacy::Legacy;
@@ -54,7 +54,7 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    fn of(dir: &Path) -> Result<Option<Losses>, CheckpointError> {
+    fn of(dir: &Path) -> Result<Option<Losses>> {
         let Some(project) = Project::load(dir)? else { return Ok(None) };
         let history = History::load(dir)?;
         Ok(Some(Losses {
@@ -122,7 +122,7 @@ impl CheckpointManager {
     }
 
     /// Sweeps all projects. In a dry run the sizes are estimates.
-    pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned, CheckpointError> {
+    pub fn prune(&self, retention: &Retention, dry_run: bool) -> Result<Pruned> {
         if !projects_dir(self.host()).is_dir() && self.legacy()?.is_empty() {
             return Ok(Pruned::default());
         }
@@ -132,7 +132,7 @@ impl CheckpointManager {
 
     /// Sweeps automatically; `None` if it is not due, or if another process sweeps. A folder may have been deleted by
     /// mistake, so its checkpoints are kept for a day.
-    pub fn auto_prune(&self) -> Result<Option<Pruned>, CheckpointError> {
+    pub fn auto_prune(&self) -> Result<Option<Pruned>> {
         let marker = self.host().state_dir.join(MARKER);
         let interval = u64::from(self.config().min_interval_hours) * HOUR;
         let clock = || Clock::automatic(&marker, interval, DAY);
@@ -149,7 +149,7 @@ impl CheckpointManager {
     }
 
     /// Frees space if checkpoints exceed the quota, as after it was lowered.
-    pub fn free_room(&self) -> Result<Option<Pruned>, CheckpointError> {
+    pub fn free_room(&self) -> Result<Option<Pruned>> {
         let retention = Retention { retention_days: 0, delete_orphans: false, ..self.retention() };
         let within = || self.usage().known().is_none_or(|taken| taken.bytes <= retention.max_bytes);
         if retention.max_bytes == 0 || within() {
@@ -163,7 +163,7 @@ impl CheckpointManager {
     }
 
     /// Takes the sweep lock; `None` while another process has it, unless `wait` is set.
-    pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Lock>, CheckpointError> {
+    pub(crate) fn sweeping(&self, wait: bool) -> Result<Option<Lock>> {
         let dir = projects_dir(self.host());
         file::make_dirs(&dir).map_err(CheckpointError::io(&dir))?;
         let path = dir.join(LOCK);
@@ -176,11 +176,12 @@ impl CheckpointManager {
         clock: &Clock,
         dry_run: bool,
         reach: FreeingGoal,
-    ) -> Result<Pruned, CheckpointError> {
+    ) -> Result<Pruned> {
         let mut pruned = Pruned::default();
         if !dry_run {
             self.finish_removals(&mut pruned);
-            self.put_in_order();
+            // What cannot be repaired is reported by the sweep itself.
+            let _ = self.repair(false);
             pruned.problems.extend(self.migrate().err());
         }
         // Without an exact size nothing is removed by size.
@@ -227,7 +228,7 @@ impl CheckpointManager {
     }
 
     /// Removals by number, by age, and of leftovers.
-    fn by_rules(&self, retention: &Retention, clock: &Clock) -> Result<Sweep, CheckpointError> {
+    fn by_rules(&self, retention: &Retention, clock: &Clock) -> Result<Sweep> {
         let mut sweep = self.everything()?;
         sweep.losses.iter_mut().for_each(|losses| losses.by_rule(retention, clock));
         let days = u64::from(retention.retention_days);
@@ -237,20 +238,21 @@ impl CheckpointManager {
     }
 
     /// Adds removals until everything fits, and returns the size that would be left.
-    fn by_size(&self, sweep: &mut Sweep, max: u64, reach: FreeingGoal) -> Result<u64, CheckpointError> {
+    fn by_size(&self, sweep: &mut Sweep, max: u64, reach: FreeingGoal) -> Result<u64> {
         let left = self.left(sweep)?;
         if max == 0 || left <= max || !self.store_dir().is_dir() {
             return Ok(left);
         }
         let store = Store::open(&self.store_dir()).map_err(SnapshotError::from)?;
         // Garbage and planned removals are not in `left`.
-        let (sure, missing) = (sure(&store, sweep)?, left - max);
-        choose(&store, sweep, missing.saturating_add(sure), reach, &|_, _| false)?;
+        let freed = freed(&store, &going(&sweep.losses)?)?;
+        let sure = freed.garbage.saturating_add(freed.each.iter().sum());
+        choose(&store, sweep, (left - max).saturating_add(sure), reach, &|_, _| false)?;
         self.left(sweep)
     }
 
     /// All projects, without removals.
-    pub(crate) fn everything(&self) -> Result<Sweep, CheckpointError> {
+    pub(crate) fn everything(&self) -> Result<Sweep> {
         let mut sweep = Sweep::default();
         for dir in self.project_dirs()? {
             match Losses::of(&dir) {
@@ -264,7 +266,7 @@ impl CheckpointManager {
     }
 
     /// Size that would be left after the planned removals.
-    fn left(&self, sweep: &Sweep) -> Result<u64, CheckpointError> {
+    fn left(&self, sweep: &Sweep) -> Result<u64> {
         let mut beside = disk_bytes(&projects_dir(self.host()))?;
         let mut gone: BTreeMap<PathBuf, BTreeSet<SnapshotId>> = BTreeMap::new();
         let mut whole: BTreeSet<PathBuf> = sweep.legacy.iter().map(|one| one.path.clone()).collect();
@@ -314,7 +316,7 @@ impl CheckpointManager {
     }
 
     /// Removes the planned checkpoints of one project, and returns them; `None` if it was used meanwhile.
-    fn lose(&self, losses: &Losses) -> Result<Option<Vec<Checkpoint>>, CheckpointError> {
+    fn lose(&self, losses: &Losses) -> Result<Option<Vec<Checkpoint>>> {
         let Some(folder) = Folder::at(&losses.dir)? else { return Ok(None) };
         if folder.project.last_touch != losses.project.last_touch {
             return Ok(None);
@@ -345,19 +347,13 @@ impl CheckpointManager {
     }
 
     /// Frees everything unreferenced in the store.
-    pub(crate) fn collect(&self) -> Result<(), CheckpointError> {
+    pub(crate) fn collect(&self) -> Result<()> {
         Ok(removal::collect(&self.store_dir(), gc_compact)?)
     }
 }
 
-/// Size that is freed by the planned removals alone.
-fn sure(store: &Store, sweep: &Sweep) -> Result<u64, CheckpointError> {
-    let freed = freed(store, &going(&sweep.losses)?)?;
-    Ok(freed.garbage.saturating_add(freed.each.iter().sum()))
-}
-
 /// Removes a locked project.
-pub(crate) fn remove(folder: &Folder) -> Result<(), CheckpointError> {
+pub(crate) fn remove(folder: &Folder) -> Result<()> {
     let name = folder.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let owners = folder.dir.parent().unwrap_or(&folder.dir);
     if let Some(aside) = removal::set_aside(&folder.dir, owners, &format!("{name}-{}", time::now_ms()))? {
@@ -396,10 +392,7 @@ fn foreseen(sweep: &Sweep, pruned: &mut Pruned) -> bool {
 
 impl Open {
     /// Removes checkpoints that still exist, and snapshots dropped from the history before. Returns the removed ones.
-    pub(crate) fn give_up(
-        &mut self,
-        ids: &BTreeSet<CheckpointId>,
-    ) -> Result<Vec<Checkpoint>, CheckpointError> {
+    pub(crate) fn give_up(&mut self, ids: &BTreeSet<CheckpointId>) -> Result<Vec<Checkpoint>> {
         let goes = |line: &&Checkpoint| ids.contains(&line.id) && !line.is_kept();
         let gone: Vec<Checkpoint> = self.history.checkpoints.iter().filter(goes).cloned().collect();
         let mut numbers: Vec<u32> = gone.iter().map(|line| line.snapshot).collect();
@@ -417,7 +410,7 @@ impl Open {
     }
 
     /// Drops all restores but the last, which can no longer be undone. Returns whether anything was removed.
-    fn forget_restores(&mut self) -> Result<bool, CheckpointError> {
+    fn forget_restores(&mut self) -> Result<bool> {
         let mut log = ProjectRestores::load_or_begin(&self.folder.dir)?;
         let gone = log.superseded();
         if gone.is_empty() {

@@ -10,7 +10,7 @@ use nono_history::quota::{self, Victims};
 use nono_snapshot::store::Store;
 use nono_snapshot::{Candidate, SnapshotError, SnapshotId};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, CheckpointId};
 use crate::manager::{CheckpointManager, Pruned};
 use crate::prune::{Losses, Sweep, superseded};
@@ -36,7 +36,7 @@ pub(crate) enum FreeingGoal {
 
 impl CheckpointManager {
     /// Removes checkpoints until `needed` more bytes fit for one of `project`, or none: `false` if that is impossible.
-    pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool, CheckpointError> {
+    pub(crate) fn make_room(&self, project: &Path, needed: u64) -> Result<bool> {
         let max = self.retention().max_bytes;
         let Some(_one) = self.sweeping(true)? else { return Ok(false) };
         self.usage().count()?;
@@ -70,7 +70,7 @@ pub(crate) fn choose(
     missing: u64,
     reach: FreeingGoal,
     spares: &dyn Fn(&Losses, &Checkpoint) -> bool,
-) -> Result<bool, CheckpointError> {
+) -> Result<bool> {
     let victims = order(&sweep.losses, spares);
     let mut candidates = Vec::new();
     for victim in &victims {
@@ -92,7 +92,7 @@ pub(crate) fn choose(
 }
 
 /// Planned removals as candidates of the store.
-pub(crate) fn going(losses: &[Losses]) -> Result<Vec<Candidate>, CheckpointError> {
+pub(crate) fn going(losses: &[Losses]) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for one in losses.iter().filter(|one| !one.is_empty()) {
         let dir = one.dir.canonicalize().map_err(CheckpointError::io(&one.dir))?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nono_history::removal::set_file_aside;
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::History;
 use crate::json;
@@ -24,7 +24,7 @@ pub struct Repaired {
 
 impl CheckpointManager {
     /// Moves damaged files of all projects aside and rebuilds them, after the engine's ([`nono_snapshot::repair`]).
-    pub fn repair(&self, dry_run: bool) -> Result<Repaired, CheckpointError> {
+    pub fn repair(&self, dry_run: bool) -> Result<Repaired> {
         let mut repaired = Repaired::default();
         for dir in self.project_dirs()? {
             let damaged = damaged_files(&dir);
@@ -39,16 +39,7 @@ impl CheckpointManager {
         Ok(repaired)
     }
 
-    /// Repairs before a sweep; the sweep itself reports what could not be repaired.
-    pub(crate) fn put_in_order(&self) {
-        for dir in self.project_dirs().unwrap_or_default() {
-            if !damaged_files(&dir).is_empty() {
-                let _ = self.put_one_in_order(&dir);
-            }
-        }
-    }
-
-    fn put_one_in_order(&self, dir: &Path) -> Result<(), CheckpointError> {
+    fn put_one_in_order(&self, dir: &Path) -> Result<()> {
         // Opening a project repairs it.
         if let Some(folder) = Folder::at(dir)? {
             let open = self.open_folder(folder, Bounds::None)?;

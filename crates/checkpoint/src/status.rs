@@ -2,7 +2,7 @@
 
 use nono_history::quota::disk_bytes;
 
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::history::{DAMAGED, History};
 use crate::manager::{CheckpointManager, ProjectStatus, StatusReport};
 use crate::project::Project;
@@ -15,15 +15,15 @@ impl CheckpointManager {
     }
 
     /// Status of all projects, with the last known size; without one, the size of everything in the store.
-    pub fn status(&self) -> Result<StatusReport, CheckpointError> {
+    pub fn status(&self) -> Result<StatusReport> {
         let mut status = StatusReport {
             enabled: self.config().enabled,
             base: self.host().state_dir.clone(),
             ..StatusReport::default()
         };
         for dir in self.project_dirs()? {
-            if dir.join(DAMAGED).exists() {
-                let damaged = dir.join(DAMAGED);
+            let damaged = dir.join(DAMAGED);
+            if damaged.exists() {
                 let what = "damaged and moved aside; names, pins and reasons of its checkpoints may be lost";
                 status.problems.push(format!("{}: {what}", damaged.display()));
             }
@@ -53,7 +53,7 @@ impl CheckpointManager {
     }
 }
 
-fn project(dir: &std::path::Path) -> Result<Option<ProjectStatus>, CheckpointError> {
+fn project(dir: &std::path::Path) -> Result<Option<ProjectStatus>> {
     let Some(project) = Project::load(dir)? else { return Ok(None) };
     let history = History::load(dir)?;
     Ok(Some(ProjectStatus {

@@ -96,7 +96,7 @@ pub fn forgets(call: &ToolCall, cwd: &Path, home: &Path) -> bool {
     match call {
         // Most lines do not name nono, and need not be split for this.
         ToolCall::Shell { command, .. } => {
-            forgets::names_it(command) && line_effects::examine(command, cwd, home).forgets
+            forgets::unquoted(command).contains("nono") && line_effects::examine(command, cwd, home).forgets
         }
         ToolCall::Files { .. } | ToolCall::Reads { .. } | ToolCall::Other { .. } => false,
     }

@@ -14,7 +14,7 @@ use nono_sys::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::json;
 use crate::origin::{Origin, bounded};
 
@@ -58,16 +58,16 @@ impl Turns {
     }
 
     /// Begins a turn for a prompt of the user, with the agent's id if it gives a new one.
-    pub fn prompt(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
+    pub fn prompt(&self, origin: &Origin) -> Result<Turn> {
         self.turn(origin, true)
     }
 
     /// Turn of a later hook. An unknown id of the agent begins a new turn.
-    pub fn current(&self, origin: &Origin) -> Result<Turn, CheckpointError> {
+    pub fn current(&self, origin: &Origin) -> Result<Turn> {
         self.turn(origin, false)
     }
 
-    fn turn(&self, origin: &Origin, begins: bool) -> Result<Turn, CheckpointError> {
+    fn turn(&self, origin: &Origin, begins: bool) -> Result<Turn> {
         let name = |text: &Option<String>| bounded(text.as_deref().unwrap_or_default());
         let (agent, session, given) = (name(&origin.agent), name(&origin.session), name(&origin.turn));
         file::make_dirs(&self.dir).map_err(CheckpointError::io(&self.dir))?;
@@ -81,7 +81,10 @@ impl Turns {
         let known = known.filter(|known| known.agent == agent && known.session == session);
         let mut state = match known {
             Some(known) => known,
-            None => TurnState { agent, session, tag: tag()?, ..TurnState::default() },
+            None => {
+                let tag = nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))?;
+                TurnState { agent, session, tag, ..TurnState::default() }
+            }
         };
         let fresh = state.turn.is_empty() || if given.is_empty() { begins } else { given != state.turn };
         if fresh {
@@ -94,7 +97,7 @@ impl Turns {
     }
 
     /// Locks the turns of all conversations for a short lookup.
-    fn lock(&self) -> Result<Lock, CheckpointError> {
+    fn lock(&self) -> Result<Lock> {
         Ok(Lock::wait(&self.dir.join("lock"))?)
     }
 }
@@ -113,12 +116,8 @@ pub(crate) fn file_name(agent: &str, session: &str) -> String {
     format!("{}.json", &hex::encode(&digest.finalize())[..32])
 }
 
-fn tag() -> Result<String, CheckpointError> {
-    nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))
-}
-
 /// Removes the states of conversations that were idle for that long, and returns their number.
-pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64, CheckpointError> {
+pub fn sweep(state_dir: &Path, older_than: Duration) -> Result<u64> {
     let dir = dir(state_dir);
     if !dir.exists() {
         return Ok(0);

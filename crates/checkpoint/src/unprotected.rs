@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nono_snapshot::file::{self, Sync};
 use serde::{Deserialize, Serialize};
 
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::host::Host;
 use crate::json;
@@ -27,7 +27,7 @@ pub struct Unprotected {
     pub why: String,
 }
 
-pub(crate) fn note(host: &Host, dir: &Path, error: &CheckpointError) -> Result<(), CheckpointError> {
+pub(crate) fn note(host: &Host, dir: &Path, error: &CheckpointError) -> Result<()> {
     let time = nono_sys::time::now_iso();
     let note = Unprotected { time, dir: dir.to_owned(), why: error.to_string() };
     let folder = project::folder_of(host, dir);
@@ -45,7 +45,7 @@ pub(crate) fn note(host: &Host, dir: &Path, error: &CheckpointError) -> Result<(
 }
 
 /// Clears the failure, after a checkpoint was taken or was not needed.
-pub(crate) fn clear(host: &Host, folder: &Folder) -> Result<(), CheckpointError> {
+pub(crate) fn clear(host: &Host, folder: &Folder) -> Result<()> {
     let path = folder.file(FILE);
     if path.exists() {
         file::remove(&path).map_err(CheckpointError::io(&path))?;
@@ -75,7 +75,7 @@ fn others(host: &Host) -> BTreeMap<PathBuf, Unprotected> {
     all.unwrap_or_default().into_iter().map(|note| (note.dir.clone(), note)).collect()
 }
 
-fn save(host: &Host, all: BTreeMap<PathBuf, Unprotected>) -> Result<(), CheckpointError> {
+fn save(host: &Host, all: BTreeMap<PathBuf, Unprotected>) -> Result<()> {
     let all: Vec<Unprotected> = all.into_values().collect();
     json::save(&host.state_dir.join(FILE), &all, Sync::No)
 }

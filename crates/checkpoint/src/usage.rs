@@ -9,7 +9,7 @@ use nono_history::quota::disk_bytes;
 use nono_snapshot::store::{Owner, Quota, Store};
 use nono_snapshot::{SnapshotError, shares};
 
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::host::Host;
 
 /// Folders beside the store that hold sessions and projects.
@@ -46,7 +46,7 @@ impl Usage {
     }
 
     /// Opens the store with this quota.
-    pub(crate) fn open(&self, max: u64) -> Result<Store, CheckpointError> {
+    pub(crate) fn open(&self, max: u64) -> Result<Store> {
         Ok(Store::open(&self.store).map_err(SnapshotError::from)?.with_quota(self.quota(max)))
     }
 
@@ -60,7 +60,7 @@ impl Usage {
     }
 
     /// Counts exactly what only checkpoints reference in the store, and their own folders. Waits for no writer.
-    pub fn count(&self) -> Result<u64, CheckpointError> {
+    pub fn count(&self) -> Result<u64> {
         let beside = disk_bytes(&self.projects)?;
         if !self.store.is_dir() {
             return Ok(beside);

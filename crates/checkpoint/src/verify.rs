@@ -6,7 +6,7 @@ use nono_history::verify::{self, StoreVerified};
 use nono_snapshot::store::Store;
 use nono_snapshot::{CaptureError, Checks, Observer, SnapshotError, SnapshotId};
 
-use crate::error::CheckpointError;
+use crate::error::Result;
 use crate::folder::Folder;
 use crate::history::Checkpoint;
 use crate::manager::CheckpointManager;
@@ -42,7 +42,7 @@ impl ProjectVerified {
 
 impl CheckpointManager {
     /// Verifies the store, and the project of this path; without a path, all projects.
-    pub fn verify(&self, dir: Option<&Path>) -> Result<ProjectVerified, CheckpointError> {
+    pub fn verify(&self, dir: Option<&Path>) -> Result<ProjectVerified> {
         let dirs = self.dirs_of(dir, |folder| Ok(folder.join("record.json").is_file()))?;
         let mut verified = ProjectVerified::default();
         let mut checks = Checks::default();
@@ -55,7 +55,7 @@ impl CheckpointManager {
         }
         for dir in dirs {
             if self.watcher().cancelled() {
-                return Err(cancelled());
+                return Err(SnapshotError::from(CaptureError::Cancelled).into());
             }
             let checked = self.verify_project(&dir, &found, &mut checks, &mut verified);
             // A project that was removed meanwhile is not a problem.
@@ -72,7 +72,7 @@ impl CheckpointManager {
         store: &StoreVerified,
         checks: &mut Checks,
         verified: &mut ProjectVerified,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<()> {
         let Some(folder) = Folder::at(dir)? else { return Ok(()) };
         let open = self.open_folder(folder, Bounds::None)?;
         verified.projects += 1;
@@ -102,9 +102,4 @@ impl CheckpointManager {
         }
         Ok(())
     }
-}
-
-/// Error for a cancelled verification, whose partial result is useless.
-fn cancelled() -> CheckpointError {
-    SnapshotError::from(CaptureError::Cancelled).into()
 }

@@ -16,7 +16,7 @@ use nono_snapshot::{
     Change, ChangeType, ContentHash, RestoreOptions, SnapshotError, SnapshotId, SnapshotManager,
 };
 
-use crate::error::HistoryError;
+use crate::error::Result;
 use crate::log::{RestoreHistory, Scope};
 use crate::outcome::{Merge, tidy};
 use crate::repositories::file_content;
@@ -63,7 +63,7 @@ impl History<'_> {
         log: &RestoreHistory<D>,
         except: &[PathBuf],
         mut skipped: Vec<Skipped>,
-    ) -> Result<Resolved, HistoryError> {
+    ) -> Result<Resolved> {
         let scope = Scope { paths: choice.paths.clone(), except: except.to_vec(), contents: Vec::new() };
         let since = rule.since.clone().unwrap_or_default();
         let unchanged = self.take_unchanged(&choice.target, &scope, &since, &mut skipped)?;
@@ -96,7 +96,7 @@ impl History<'_> {
         present: &Present<'_>,
         conflict: Skipped,
         resolved: &mut Resolved,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<()> {
         // A `.git` that is kept as a whole has no change of its own.
         let change = present.changes.get(&conflict.path);
         let now = change.and_then(|change| file_content(change.old.as_ref()));
@@ -122,12 +122,7 @@ impl History<'_> {
         Ok(())
     }
 
-    fn settle_edit(
-        &self,
-        present: &Present<'_>,
-        edit: &Edit,
-        resolved: &mut Resolved,
-    ) -> Result<(), HistoryError> {
+    fn settle_edit(&self, present: &Present<'_>, edit: &Edit, resolved: &mut Resolved) -> Result<()> {
         // As in the target: there is nothing left to revert.
         let Some(change) = present.changes.get(&edit.path) else { return Ok(()) };
         let conflict = Skipped { path: edit.path.clone(), why: Why::ChangedSince };
@@ -162,7 +157,7 @@ impl History<'_> {
         path: &Path,
         now: ContentHash,
         target: Option<&[u8]>,
-    ) -> Result<Option<Merged>, HistoryError> {
+    ) -> Result<Option<Merged>> {
         let base = match present.rule.others.get(path) {
             Some(left) => *left,
             None => content_at(self.manager, present.rule.left.as_ref(), path)?,
@@ -191,7 +186,7 @@ pub fn content_at(
     manager: &SnapshotManager,
     id: Option<&SnapshotId>,
     path: &Path,
-) -> Result<Option<ContentHash>, HistoryError> {
+) -> Result<Option<ContentHash>> {
     let Some(id) = id else { return Ok(None) };
     let entry = match manager.entry(id, path) {
         Err(SnapshotError::Session(_)) => None,

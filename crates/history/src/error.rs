@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use nono_snapshot::SnapshotError;
 use nono_snapshot::session::SessionError;
 
+/// Result with [`HistoryError`], unless another error is named.
+pub(crate) type Result<T, E = HistoryError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("{}: {source}", path.display())]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nono_snapshot::file::existing;
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 
 /// Name of a history's lock file in its owner's folder.
 pub const FILE: &str = "restores.lock";
@@ -18,30 +18,30 @@ pub struct Lock(File);
 
 impl Lock {
     /// Wait for the lock of the history in this folder.
-    pub fn take(dir: &Path) -> Result<Lock, HistoryError> {
+    pub fn take(dir: &Path) -> Result<Lock> {
         Lock::wait(&dir.join(FILE))
     }
 
     /// Wait for the lock on this file, which is created if missing.
-    pub fn wait(path: &Path) -> Result<Lock, HistoryError> {
+    pub fn wait(path: &Path) -> Result<Lock> {
         let file = open(path)?;
         file.lock().map_err(HistoryError::io(path))?;
         Ok(Lock(file))
     }
 
     /// Wait for a shared lock on this file, which is created if missing.
-    pub fn share(path: &Path) -> Result<Lock, HistoryError> {
+    pub fn share(path: &Path) -> Result<Lock> {
         let file = open(path)?;
         file.lock_shared().map_err(HistoryError::io(path))?;
         Ok(Lock(file))
     }
 
     /// Take the lock on this file, which is created if missing; None while another process holds it.
-    pub fn attempt(path: &Path) -> Result<Option<Lock>, HistoryError> {
+    pub fn attempt(path: &Path) -> Result<Option<Lock>> {
         Lock::at_once(open(path)?, path)
     }
 
-    fn at_once(file: File, path: &Path) -> Result<Option<Lock>, HistoryError> {
+    fn at_once(file: File, path: &Path) -> Result<Option<Lock>> {
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -50,7 +50,7 @@ impl Lock {
     }
 }
 
-fn open(path: &Path) -> Result<File, HistoryError> {
+fn open(path: &Path) -> Result<File> {
     nono_sys::fs::open_lock(path).map_err(HistoryError::io(path))
 }
 
@@ -64,7 +64,7 @@ pub enum Tried {
 
 impl Tried {
     /// Try to lock this file, which is not created.
-    pub fn existing(path: &Path) -> Result<Tried, HistoryError> {
+    pub fn existing(path: &Path) -> Result<Tried> {
         let Some(file) = existing(File::open(path)).map_err(HistoryError::io(path))? else {
             return Ok(Tried::Free(None));
         };
@@ -73,7 +73,7 @@ impl Tried {
 }
 
 /// Whether a restore of the history in this folder is in progress.
-pub fn is_locked(dir: &Path) -> Result<bool, HistoryError> {
+pub fn is_locked(dir: &Path) -> Result<bool> {
     let path = dir.join(FILE);
     let file = existing(File::open(&path)).map_err(HistoryError::io(&path))?;
     file.map_or(Ok(false), |file| nono_sys::fs::is_locked(&file)).map_err(HistoryError::io(&path))

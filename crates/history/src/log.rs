@@ -15,7 +15,7 @@ use nono_snapshot::{ContentHash, RestoreOptions, SnapshotId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 use crate::removal::set_file_aside;
 
 pub(crate) const FILE: &str = "restores.json";
@@ -126,7 +126,7 @@ impl<D> Default for RestoreHistory<D> {
 
 impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     /// Read the log. A damaged one counts as empty: what differs from the owner's last state is kept as a conflict.
-    pub fn load(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
+    pub fn load(dir: &Path) -> Result<RestoreHistory<D>> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { .. }) => Ok(RestoreHistory::default()),
             other => other,
@@ -134,7 +134,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     }
 
     /// Read the log to add to it; a damaged file is set aside. The caller holds the owner's lock.
-    pub fn load_or_begin(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
+    pub fn load_or_begin(dir: &Path) -> Result<RestoreHistory<D>> {
         match RestoreHistory::read(dir) {
             Err(HistoryError::Damaged { path, .. }) => {
                 set_file_aside(&path)?;
@@ -153,7 +153,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     }
 
     /// Read the log; damage is an error.
-    pub fn read(dir: &Path) -> Result<RestoreHistory<D>, HistoryError> {
+    pub fn read(dir: &Path) -> Result<RestoreHistory<D>> {
         let path = dir.join(FILE);
         let read = file::read_existing(&path).map_err(HistoryError::io(&path))?;
         let Some(bytes) = read else { return Ok(RestoreHistory::default()) };
@@ -177,7 +177,7 @@ impl<D: Clone + Serialize + DeserializeOwned> RestoreHistory<D> {
     }
 
     /// Write the log, with a restore in progress, atomically and durably. The caller holds the owner's lock.
-    pub fn save(&self, dir: &Path, under_way: Option<&Restore<D>>) -> Result<(), HistoryError> {
+    pub fn save(&self, dir: &Path, under_way: Option<&Restore<D>>) -> Result<()> {
         let path = dir.join(FILE);
         let mut all = self.clone();
         all.restores.extend(under_way.cloned());
@@ -296,7 +296,8 @@ impl<D> Restore<D> {
 
     /// Files that were merged.
     pub fn merged(&self) -> impl Iterator<Item = &PathBuf> {
-        let is_merge = |step: &&RestoreStep| is_edit(&step.target) && step.scope.contents.is_empty();
+        let is_edit = |id: &SnapshotId| matches!(id, SnapshotId::Safety(name) if name.starts_with("edit-"));
+        let is_merge = move |step: &&RestoreStep| is_edit(&step.target) && step.scope.contents.is_empty();
         self.steps.iter().filter(is_merge).flat_map(|step| &step.scope.paths)
     }
 
@@ -309,10 +310,6 @@ impl<D> Restore<D> {
         paths.dedup();
         paths
     }
-}
-
-fn is_edit(id: &SnapshotId) -> bool {
-    matches!(id, SnapshotId::Safety(name) if name.starts_with("edit-"))
 }
 
 impl Scope {

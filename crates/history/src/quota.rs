@@ -6,7 +6,7 @@ use nono_snapshot::store::Store;
 use nono_snapshot::{Candidate, Cause, Coverage, freed};
 use nono_sys::{fs, time};
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 
 /// Seconds after its last work during which an owner keeps everything: the user may be working with it.
 const RECENT: u64 = 300;
@@ -31,7 +31,7 @@ pub fn victims(
     going: Vec<Candidate>,
     victims: Vec<Candidate>,
     missing: u64,
-) -> Result<Victims, HistoryError> {
+) -> Result<Victims> {
     let before = going.len();
     let mut folders = Vec::with_capacity(victims.len());
     for one in &victims {
@@ -78,7 +78,7 @@ pub fn retry<T, E, F>(
 }
 
 /// Bytes on disk of everything below a folder.
-pub fn disk_bytes(path: &Path) -> Result<u64, HistoryError> {
+pub fn disk_bytes(path: &Path) -> Result<u64> {
     fs::disk_bytes(path).map_err(|(path, source)| HistoryError::Io { path, source })
 }
 

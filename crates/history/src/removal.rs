@@ -9,7 +9,7 @@ use nono_snapshot::store::Store;
 use nono_snapshot::{GcReport, SnapshotError};
 use nono_sys::fs;
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 
 /// Name prefix of an owner's folder that is being removed.
 const ASIDE: &str = ".removing-";
@@ -20,24 +20,24 @@ pub fn is_aside(name: &[u8]) -> bool {
 }
 
 /// Rename an owner's folder: it is gone, and the caller removes the returned path. None if another process took it.
-pub fn set_aside(dir: &Path, owners: &Path, name: &str) -> Result<Option<PathBuf>, HistoryError> {
+pub fn set_aside(dir: &Path, owners: &Path, name: &str) -> Result<Option<PathBuf>> {
     let renamed = owners.join(format!("{ASIDE}{name}"));
     let done = existing(std::fs::rename(dir, &renamed)).map_err(HistoryError::io(dir))?;
     Ok(done.map(|()| renamed))
 }
 
 /// Rename a damaged file, next to its place; nothing if another process did already.
-pub fn set_file_aside(path: &Path) -> Result<(), HistoryError> {
+pub fn set_file_aside(path: &Path) -> Result<()> {
     existing(std::fs::rename(path, aside(path))).map(drop).map_err(HistoryError::io(path))
 }
 
 /// Remove a tree, unless another process has removed it already.
-pub fn remove_tree(path: &Path) -> Result<(), HistoryError> {
+pub fn remove_tree(path: &Path) -> Result<()> {
     existing(fs::remove_tree(path)).map(drop).map_err(HistoryError::io(path))
 }
 
 /// Free what nothing references in the store at `dir`, if there is one; `how` is the engine's `gc` or `gc_compact`.
-pub fn collect(dir: &Path, how: fn(&Store) -> Result<GcReport, SnapshotError>) -> Result<(), HistoryError> {
+pub fn collect(dir: &Path, how: fn(&Store) -> Result<GcReport, SnapshotError>) -> Result<()> {
     if dir.is_dir() {
         how(&Store::open(dir).map_err(SnapshotError::from)?)?;
     }

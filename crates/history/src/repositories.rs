@@ -11,7 +11,7 @@ use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::restore::{Skipped, Why};
 use nono_snapshot::{Change, ContentHash, RestoreOptions, SnapshotId, git_index};
 
-use crate::error::HistoryError;
+use crate::error::Result;
 use crate::log::Scope;
 use crate::restore::History;
 
@@ -35,7 +35,7 @@ impl History<'_> {
         scope: &Scope,
         bases: &[SnapshotId],
         skipped: &mut Vec<Skipped>,
-    ) -> Result<Unchanged, HistoryError> {
+    ) -> Result<Unchanged> {
         let conflicts = skipped.iter().filter(|skipped| skipped.why == Why::ChangedSince);
         let conflicts = conflicts.map(|skipped| &skipped.path);
         let mut repositories: Vec<PathBuf> =
@@ -68,7 +68,7 @@ impl History<'_> {
         base: &SnapshotId,
         options: &RestoreOptions,
         paths: Vec<PathBuf>,
-    ) -> Result<Vec<PathBuf>, HistoryError> {
+    ) -> Result<Vec<PathBuf>> {
         let plan = self.manager.plan_restore(base, options)?;
         let changes = plan.changes().to_vec();
         let changes: HashMap<&Path, &Change> =
@@ -87,7 +87,7 @@ impl History<'_> {
         Ok(others)
     }
 
-    fn is_same_index(&self, options: &RestoreOptions, change: &Change) -> Result<bool, HistoryError> {
+    fn is_same_index(&self, options: &RestoreOptions, change: &Change) -> Result<bool> {
         if !options.paths.iter().any(|repository| is_index(repository, &change.path)) {
             return Ok(false);
         }

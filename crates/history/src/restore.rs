@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::conflicts::Resolved;
-use crate::error::HistoryError;
+use crate::error::Result;
 use crate::log::{Pending, Restore, RestoreHistory, Scope};
 use crate::outcome::{Done, Plan, plain, tidy};
 use crate::repositories::git_of;
@@ -84,20 +84,12 @@ impl<'a> History<'a> {
         History { dir, manager }
     }
 
-    pub(crate) fn record(&self) -> Result<SnapshotList, HistoryError> {
+    pub(crate) fn record(&self) -> Result<SnapshotList> {
         Ok(self.manager.session().record()?.unwrap_or_default())
     }
 
-    pub(crate) fn has_journal(&self) -> bool {
-        has_journal(self.dir)
-    }
-
     /// Plan a restore; nothing is changed.
-    pub fn plan<D: Details>(
-        &mut self,
-        choice: &SnapshotChoice,
-        rule: &OwnerRules,
-    ) -> Result<Plan, HistoryError> {
+    pub fn plan<D: Details>(&mut self, choice: &SnapshotChoice, rule: &OwnerRules) -> Result<Plan> {
         self.plan_parts::<D>([(choice, rule)])
     }
 
@@ -105,7 +97,7 @@ impl<'a> History<'a> {
     pub fn plan_parts<'p, D: Details>(
         &mut self,
         parts: impl IntoIterator<Item = (&'p SnapshotChoice, &'p OwnerRules)>,
-    ) -> Result<Plan, HistoryError> {
+    ) -> Result<Plan> {
         let log: RestoreHistory<D> = RestoreHistory::load(self.dir)?;
         let mut plan = Plan::default();
         for (choice, rule) in parts {
@@ -132,7 +124,7 @@ impl<'a> History<'a> {
     }
 
     /// Determine what the rule excludes and what force overrides, before anything is changed.
-    pub fn prepare(&mut self, choice: &SnapshotChoice, rule: &OwnerRules) -> Result<Prepared, HistoryError> {
+    pub fn prepare(&mut self, choice: &SnapshotChoice, rule: &OwnerRules) -> Result<Prepared> {
         choice.refuse_parts()?;
         let force = choice.conflicts == Conflicts::Force;
         let options = choice.scope().options(rule.since.clone().unwrap_or_default(), force);
@@ -171,7 +163,7 @@ impl<'a> History<'a> {
         target: &SnapshotId,
         rule: &OwnerRules,
         changed: &BTreeSet<PathBuf>,
-    ) -> Result<Vec<PathBuf>, HistoryError> {
+    ) -> Result<Vec<PathBuf>> {
         let mut in_the_way = Vec::new();
         for path in rule.others.keys().filter(|path| changed.iter().any(|one| one.starts_with(path))) {
             let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
@@ -183,11 +175,7 @@ impl<'a> History<'a> {
     }
 
     /// Paths that would be kept without force.
-    fn forced(
-        &mut self,
-        target: &SnapshotId,
-        options: &RestoreOptions,
-    ) -> Result<Vec<PathBuf>, HistoryError> {
+    fn forced(&mut self, target: &SnapshotId, options: &RestoreOptions) -> Result<Vec<PathBuf>> {
         if options.keep_changed_since.is_empty() {
             return Ok(Vec::new());
         }
@@ -203,7 +191,7 @@ impl<'a> History<'a> {
         rule: &OwnerRules,
         prepared: Prepared,
         begin: Begin<D>,
-    ) -> Result<(Under<D>, Done), HistoryError> {
+    ) -> Result<(Under<D>, Done)> {
         self.restore_parts([(choice, rule, prepared)], choice.target.clone(), begin)
     }
 
@@ -213,7 +201,7 @@ impl<'a> History<'a> {
         parts: impl IntoIterator<Item = (&'p SnapshotChoice, &'p OwnerRules, Prepared)>,
         target: SnapshotId,
         begin: Begin<D>,
-    ) -> Result<(Under<D>, Done), HistoryError> {
+    ) -> Result<(Under<D>, Done)> {
         let mut under = Under::new(RestoreHistory::load_or_begin(self.dir)?, begin, target, None);
         let mut done = Done::default();
         for (choice, rule, prepared) in parts {
@@ -230,7 +218,7 @@ impl<'a> History<'a> {
         choice: &SnapshotChoice,
         rule: &OwnerRules,
         prepared: Prepared,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<()> {
         if done.interrupted {
             return Ok(());
         }
@@ -306,7 +294,7 @@ impl<'a> History<'a> {
         target: Option<SnapshotId>,
         scope: Scope,
         work: impl FnOnce(&mut SnapshotManager) -> Result<Restored, SnapshotError>,
-    ) -> Result<Restored, HistoryError> {
+    ) -> Result<Restored> {
         let recorded = self.record()?.snapshots.len();
         under.restore.pending = Some(Pending { target, scope, recorded });
         under.log.save(self.dir, Some(&under.restore))?;
@@ -317,7 +305,7 @@ impl<'a> History<'a> {
                 under.restore.settle(&self.record()?);
             }
             // Nothing was touched yet.
-            Err(_) if !self.has_journal() => under.restore.pending = None,
+            Err(_) if !has_journal(self.dir) => under.restore.pending = None,
             // Completed by the next command.
             _ => {}
         }
@@ -327,12 +315,12 @@ impl<'a> History<'a> {
     }
 
     /// Save details that the owner added.
-    pub fn save<D: Details>(&self, under: &Under<D>) -> Result<(), HistoryError> {
+    pub fn save<D: Details>(&self, under: &Under<D>) -> Result<()> {
         under.log.save(self.dir, Some(&under.restore))
     }
 
     /// Complete the log entry, and return the id that undoes it; None, and no entry, if nothing was changed.
-    pub fn finish<D: Details>(&self, under: &mut Under<D>, done: &mut Done) -> Result<(), HistoryError> {
+    pub fn finish<D: Details>(&self, under: &mut Under<D>, done: &mut Done) -> Result<()> {
         under.restore.complete = !done.interrupted;
         let counts = under.changed || done.interrupted;
         under.log.save(self.dir, Some(&under.restore).filter(|_| counts))?;
@@ -400,7 +388,7 @@ fn first_missing(path: &Path, roots: &[PathBuf]) -> PathBuf {
 }
 
 /// Add the result of a later part of a restore; false on failure.
-fn take_in(done: &mut Done, restored: Result<Restored, HistoryError>, paths: &[PathBuf]) -> bool {
+fn take_in(done: &mut Done, restored: Result<Restored>, paths: &[PathBuf]) -> bool {
     match restored {
         Ok(restored) => done.absorb(restored),
         Err(error) => {

@@ -7,7 +7,7 @@ use nono_snapshot::hash::content_hash;
 use nono_snapshot::{ContentHash, SnapshotId, repository_of};
 use serde::{Deserialize, Serialize};
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 use crate::log::Scope;
 
 /// Treatment of paths that were changed after the owner's last change.
@@ -99,7 +99,7 @@ impl SnapshotChoice {
         }
     }
 
-    pub(crate) fn refuse_parts(&self) -> Result<(), HistoryError> {
+    pub(crate) fn refuse_parts(&self) -> Result<()> {
         let edits = self.edits.iter().map(|edit| &edit.path);
         refuse_parts(self.paths.iter().chain(&self.except).chain(edits))
     }
@@ -121,7 +121,7 @@ impl SnapshotChoice {
 }
 
 /// Refuse a part of a repository: its files mean nothing one by one.
-pub fn refuse_parts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), HistoryError> {
+pub fn refuse_parts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let part = paths.into_iter().find_map(|path| Some((path.clone(), repository_of(path)?)));
     part.map_or(Ok(()), |(path, git)| Err(HistoryError::PartOfRepository { path, git }))
 }

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use nono_snapshot::session::SnapshotList;
 use nono_snapshot::{SnapshotId, SnapshotManager};
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, Result};
 use crate::log::{Restore, RestoreHistory, RestoreStep, Scope};
 use crate::outcome::{Done, Plan};
-use crate::restore::{Begin, Details, History, Under};
+use crate::restore::{Begin, Details, History, Under, has_journal};
 
 /// A step to undo.
 struct Back {
@@ -30,13 +30,13 @@ pub struct Recovered<D> {
 
 impl History<'_> {
     /// Restore with this id, or the last one that was not undone.
-    pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>, HistoryError> {
+    pub fn to_undo<D: Details>(&self, id: Option<&str>) -> Result<Restore<D>> {
         let log: RestoreHistory<D> = RestoreHistory::read(self.dir)?;
         find(&log, id).cloned()
     }
 
     /// Plan the undo of a restore. `id`: id of the restore; None for the last one that was not undone.
-    pub fn plan_undo<D: Details>(&mut self, id: Option<&str>) -> Result<Plan, HistoryError> {
+    pub fn plan_undo<D: Details>(&mut self, id: Option<&str>) -> Result<Plan> {
         let log: RestoreHistory<D> = RestoreHistory::read(self.dir)?;
         let steps = self.steps_back(&log, find(&log, id)?)?;
         let mut plan = Plan::default();
@@ -56,11 +56,7 @@ impl History<'_> {
     }
 
     /// Undo a restore. The caller holds the owner's lock.
-    pub fn undo<D: Details>(
-        &mut self,
-        id: Option<&str>,
-        begin: Begin<D>,
-    ) -> Result<(Under<D>, Done), HistoryError> {
+    pub fn undo<D: Details>(&mut self, id: Option<&str>, begin: Begin<D>) -> Result<(Under<D>, Done)> {
         let log: RestoreHistory<D> = RestoreHistory::load_or_begin(self.dir)?;
         let restore = find(&log, id)?;
         let (id, steps) = (restore.id.clone(), self.steps_back(&log, restore)?);
@@ -72,11 +68,7 @@ impl History<'_> {
     }
 
     /// Steps of a restore, last first, each with the states that tell later changes from its own.
-    fn steps_back<D>(
-        &self,
-        log: &RestoreHistory<D>,
-        restore: &Restore<D>,
-    ) -> Result<Vec<Back>, HistoryError> {
+    fn steps_back<D>(&self, log: &RestoreHistory<D>, restore: &Restore<D>) -> Result<Vec<Back>> {
         let record = self.record()?;
         let later = self.targets_after(&record, log, &restore.id);
         let steps = restore.steps.iter().rev().map(|step| {
@@ -99,7 +91,7 @@ impl History<'_> {
     }
 
     /// Numbered snapshots that were restored in this history.
-    pub fn targets<D: Details>(&self) -> Result<Vec<SnapshotId>, HistoryError> {
+    pub fn targets<D: Details>(&self) -> Result<Vec<SnapshotId>> {
         let log: RestoreHistory<D> = RestoreHistory::load(self.dir)?;
         Ok(self.targets_after(&self.record()?, &log, ""))
     }
@@ -114,7 +106,7 @@ impl History<'_> {
         under: &mut Under<D>,
         steps: Vec<Back>,
         done: &mut Done,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<()> {
         let taken = under.restore.steps.iter();
         let mut before: Vec<PathBuf> = taken.flat_map(|step| step.scope.paths.clone()).collect();
         for Back { step, since } in steps {
@@ -146,7 +138,7 @@ impl History<'_> {
         scope: Scope,
         since: Vec<SnapshotId>,
         done: &mut Done,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<()> {
         let options = scope.options(since, false);
         let work = |manager: &mut SnapshotManager| manager.restore(safety, &options);
         done.absorb(self.step(under, Some(safety.clone()), scope, work)?);
@@ -154,12 +146,12 @@ impl History<'_> {
     }
 
     /// Whether a restore was interrupted.
-    pub fn is_cut_off<D: Details>(&self) -> Result<bool, HistoryError> {
-        Ok(self.has_journal() || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
+    pub fn is_cut_off<D: Details>(&self) -> Result<bool> {
+        Ok(has_journal(self.dir) || RestoreHistory::<D>::load(self.dir)?.take_cut_off().is_some())
     }
 
     /// Complete an interrupted restore, for the owner to finish under its lock; None if nothing had been changed.
-    pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>, HistoryError> {
+    pub fn recover<D: Details>(&mut self) -> Result<Option<Recovered<D>>> {
         let mut log: RestoreHistory<D> = RestoreHistory::load_or_begin(self.dir)?;
         let mut done = Done::default();
         let restored = self.manager.recover()?;
@@ -192,7 +184,7 @@ impl History<'_> {
 
     /// Without a journal, the last step was either completed or interrupted between its safety snapshot and its first
     /// change. In the second case it is dropped: its work is still to be done, and there is nothing to undo.
-    fn forget_unstarted<D>(&mut self, restore: &mut Restore<D>) -> Result<(), HistoryError> {
+    fn forget_unstarted<D>(&mut self, restore: &mut Restore<D>) -> Result<()> {
         let Some(step) = restore.steps.last() else { return Ok(()) };
         let options = step.scope.options(Vec::new(), true);
         let back = self.manager.plan_restore(&step.safety, &options)?;
@@ -204,7 +196,7 @@ impl History<'_> {
     }
 }
 
-fn find<'a, D>(log: &'a RestoreHistory<D>, id: Option<&str>) -> Result<&'a Restore<D>, HistoryError> {
+fn find<'a, D>(log: &'a RestoreHistory<D>, id: Option<&str>) -> Result<&'a Restore<D>> {
     let restore = match id {
         None => log.last_to_undo().ok_or(HistoryError::NothingToUndo)?,
         Some(id) => log.find(id).ok_or_else(|| HistoryError::NoSuchRestore { id: id.to_owned() })?,

@@ -27,6 +27,7 @@ use self::totals::Totals;
 use self::until_stable::StableScan;
 use crate::build::Built;
 use crate::cache::{self, Cache, CachedRoot, NewCache};
+use crate::capture::error::Result;
 use crate::coverage::{Coverage, CoverageNote, Example};
 use crate::dirs::{Dirs, open_dir, place_of};
 use crate::exclusion::{ExclusionConfig, FrozenRules, Rules};
@@ -84,7 +85,7 @@ pub(crate) struct Captured {
 }
 
 /// Capture, compressing in a second attempt if the contents do not fit uncompressed.
-pub(crate) fn capture(request: &CaptureRequest<'_>) -> Result<Captured, CaptureError> {
+pub(crate) fn capture(request: &CaptureRequest<'_>) -> Result<Captured> {
     if request.shortage.is_some() {
         return attempt(request, true)?.ok_or(CaptureError::Cancelled);
     }
@@ -95,7 +96,7 @@ pub(crate) fn capture(request: &CaptureRequest<'_>) -> Result<Captured, CaptureE
 }
 
 /// One attempt. `None`: not everything fits the budget, and compression was not tried.
-fn attempt(request: &CaptureRequest<'_>, compress: bool) -> Result<Option<Captured>, CaptureError> {
+fn attempt(request: &CaptureRequest<'_>, compress: bool) -> Result<Option<Captured>> {
     let options = shortage::write_options(request, compress)?;
     let writer = request.store.writer(options)?;
     let mapped = Mapped::now();
@@ -121,7 +122,7 @@ fn attempt(request: &CaptureRequest<'_>, compress: bool) -> Result<Option<Captur
         return Err(all.no_room(writer.spent(), 0));
     }
     for worker in workers {
-        worker.into_store().finish()?;
+        worker.store.finish()?;
     }
     if all.linked_outside > 0 {
         all.coverage.notes.push(CoverageNote::LinkedOutside { files: all.linked_outside });
@@ -158,7 +159,7 @@ struct OneRoot<'a> {
 type Workers<'s> = Vec<Worker<'s>>;
 
 impl OneRoot<'_> {
-    fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>, CaptureError> {
+    fn capture<'s>(&self, workers: Workers<'s>, all: &mut Totals) -> Result<Workers<'s>> {
         match self.open() {
             Ok(top) if top.found.stat.is_dir() => self.directory(workers, all, &top),
             Ok(top) => self.single(workers, all, &top),
@@ -209,12 +210,7 @@ impl OneRoot<'_> {
     }
 
     /// Capture a root that is a single file, a link or a special file.
-    fn single<'s>(
-        &self,
-        mut workers: Workers<'s>,
-        all: &mut Totals,
-        top: &Top,
-    ) -> Result<Workers<'s>, CaptureError> {
+    fn single<'s>(&self, mut workers: Workers<'s>, all: &mut Totals, top: &Top) -> Result<Workers<'s>> {
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let unlock = RootFile {
             log: self.request.unlock,
@@ -268,7 +264,7 @@ impl OneRoot<'_> {
         workers: Workers<'s>,
         all: &mut Totals,
         Top { parent, name, found }: &Top,
-    ) -> Result<Workers<'s>, CaptureError> {
+    ) -> Result<Workers<'s>> {
         // A failure here shows when the directory is opened.
         let log = self.request.unlock;
         let _guard = log.map(|log| Unlocked::root(log, self.path, parent.as_fd(), name.as_bytes(), 0o500));
@@ -295,7 +291,7 @@ impl OneRoot<'_> {
             self.scan_until_stable(&fd, cache.as_ref(), &about, (found, start), workers, all)?;
         let Some(worker) = workers.first_mut() else { return Ok(workers) };
         let frozen_hash = content_hash(&frozen);
-        worker.store().put(ObjectKey::rules(frozen_hash), &frozen)?;
+        worker.store.put(ObjectKey::rules(frozen_hash), &frozen)?;
         let meta = meta(found, &built.xattrs);
         let kind = Kind::Dir { tree: built.tree, merkle: built.merkle };
         self.count(&dirs, &scanned, &built, all);
@@ -317,7 +313,7 @@ impl OneRoot<'_> {
 
     /// The cache of the last scan, if it is still valid. Loaded anew each time: garbage collection removes the caches
     /// of dropped trees, and objects of a dropped tree may be gone.
-    fn cache(&self, about: &CachedRoot, filesystem: &Filesystem) -> Result<Option<Cache>, CaptureError> {
+    fn cache(&self, about: &CachedRoot, filesystem: &Filesystem) -> Result<Option<Cache>> {
         if self.request.options.paranoid || !filesystem.trusted {
             return Ok(None);
         }
@@ -343,7 +339,7 @@ impl OneRoot<'_> {
         start.max(Time { seconds, ..now })
     }
 
-    fn rules(&self) -> Result<Rules, CaptureError> {
+    fn rules(&self) -> Result<Rules> {
         match &self.request.rules {
             RulesFrom::Live { config, set_aside, .. } => {
                 let rules = Rules::live(config, self.path)?;
@@ -408,13 +404,9 @@ impl OneRoot<'_> {
         if scanned.ignored.is_empty() || rules.is_set_aside() {
             return false;
         }
+        let Scanned { ignored, listings, counts, .. } = scanned;
         !known.contains(&content_hash(frozen))
-            && ignored_count::leaves_too_little(
-                dirs,
-                &scanned.ignored,
-                &scanned.listings,
-                scanned.counts.files,
-            )
+            && ignored_count::leaves_too_little(dirs, ignored, listings, counts.files)
     }
 
     fn count(&self, dirs: &Dirs, counts: &ScanCounts, built: &Built, all: &mut Totals) {

@@ -17,7 +17,7 @@ pub(crate) use self::walk::{Depth, EntryRef, Pair, SideSlot, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind};
 use crate::paths;
-use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
+use crate::state::{Objects, Result, RootContent, RootState, SnapshotState};
 
 /// One difference, as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ fn same_content(a: &Kind, b: &Kind) -> bool {
 
 /// Changes from `a` to `b`, sorted by path. A created or deleted directory is listed only if it is empty; otherwise its
 /// content shows the change. A directory that replaces another kind of entry is a deletion and creations.
-pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Change>, ObjectError> {
+pub fn diff(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     each_change(a, b, objects, &mut |change| changes.push(change))?;
     sort(&mut changes);
@@ -211,7 +211,7 @@ pub fn each_change(
     b: &SnapshotState,
     objects: &dyn Objects,
     found: &mut dyn FnMut(Change),
-) -> Result<(), ObjectError> {
+) -> Result<()> {
     for (a, b) in both_known(a, b) {
         let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
         let mut list = Lister { path, frames: Vec::new(), found };
@@ -293,7 +293,7 @@ impl Lister<'_> {
 }
 
 impl Visit for Lister<'_> {
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool> {
         let (a, b) = (pair.a.entry(), pair.b.entry());
         if let Some(above) = self.frames.last_mut() {
             // It is not empty, so its content shows the change.
@@ -317,7 +317,7 @@ impl Visit for Lister<'_> {
         Ok(descend)
     }
 
-    fn leave(&mut self) -> Result<(), ObjectError> {
+    fn leave(&mut self) -> Result<()> {
         let below = self.frames.pop().unwrap_or_default();
         if let Some(went) = below.went {
             self.push(ChangeType::Deleted, Some(&went), None);

@@ -10,7 +10,7 @@ use crate::coverage::Protection;
 use crate::hash::{ContentHash, HashKind, TreeId};
 use crate::node::{Entry, Kind, Node, Reason, Time};
 use crate::paths;
-use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
+use crate::state::{Objects, Result, RootContent, SnapshotState};
 
 /// A regular file in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl FileState {
     }
 }
 
-pub(crate) fn files(state: &SnapshotState, objects: &dyn Objects) -> Result<Files, ObjectError> {
+pub(crate) fn files(state: &SnapshotState, objects: &dyn Objects) -> Result<Files> {
     let mut files = Vec::new();
     each_entry(state, objects, |path, entry| {
         files.extend(FileState::of(entry).map(|state| (path.to_owned(), state)));
@@ -48,7 +48,7 @@ pub(crate) fn each_entry(
     state: &SnapshotState,
     objects: &dyn Objects,
     mut visit: impl FnMut(&Path, &Entry),
-) -> Result<(), ObjectError> {
+) -> Result<()> {
     let mut path = PathBuf::new();
     for root in &state.roots {
         let Some(entry) = root.content.entry() else { continue };
@@ -82,10 +82,7 @@ fn cut(path: &mut PathBuf, length: usize) {
 }
 
 /// All excluded entries, with their reasons.
-pub(crate) fn left_out(
-    state: &SnapshotState,
-    objects: &dyn Objects,
-) -> Result<Vec<(PathBuf, Reason)>, ObjectError> {
+pub(crate) fn left_out(state: &SnapshotState, objects: &dyn Objects) -> Result<Vec<(PathBuf, Reason)>> {
     let mut all = Vec::new();
     for root in &state.roots {
         if let RootContent::Failed(reason) = &root.content {
@@ -101,7 +98,7 @@ pub(crate) fn left_out(
 }
 
 /// Directories of a snapshot, each before its content.
-pub(crate) fn directories(state: &SnapshotState, objects: &dyn Objects) -> Result<Vec<PathBuf>, ObjectError> {
+pub(crate) fn directories(state: &SnapshotState, objects: &dyn Objects) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     walk(state, objects, |dir, _| all.push(dir.to_owned()))?;
     Ok(all)
@@ -112,7 +109,7 @@ pub(crate) fn walk(
     state: &SnapshotState,
     objects: &dyn Objects,
     mut visit: impl FnMut(&Path, &Node),
-) -> Result<(), ObjectError> {
+) -> Result<()> {
     let mut waiting: Vec<(PathBuf, TreeId)> = Vec::new();
     for root in &state.roots {
         waiting.extend(root.content.entry().and_then(Entry::tree).map(|tree| (root.path.clone(), tree)));
@@ -127,11 +124,7 @@ pub(crate) fn walk(
 }
 
 /// Entry of a snapshot at an absolute path; the inner error says why there is none.
-fn at(
-    state: &SnapshotState,
-    objects: &dyn Objects,
-    path: &Path,
-) -> Result<Result<Entry, Protection>, ObjectError> {
+fn at(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<Result<Entry, Protection>> {
     // Of nested roots the innermost one counts.
     let roots = state.roots.iter().filter(|root| path.starts_with(&root.path));
     let root = roots.max_by_key(|root| root.path.components().count());
@@ -164,19 +157,11 @@ fn at(
 }
 
 /// Whether `path` (absolute) is protected, and if not, why.
-pub(crate) fn protection(
-    state: &SnapshotState,
-    objects: &dyn Objects,
-    path: &Path,
-) -> Result<Protection, ObjectError> {
+pub(crate) fn protection(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<Protection> {
     Ok(at(state, objects, path)?.err().unwrap_or(Protection::Captured))
 }
 
 /// Entry of a snapshot at `path` (absolute).
-pub(crate) fn entry(
-    state: &SnapshotState,
-    objects: &dyn Objects,
-    path: &Path,
-) -> Result<Option<Entry>, ObjectError> {
+pub(crate) fn entry(state: &SnapshotState, objects: &dyn Objects, path: &Path) -> Result<Option<Entry>> {
     Ok(at(state, objects, path)?.ok())
 }

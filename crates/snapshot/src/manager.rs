@@ -36,6 +36,7 @@ use crate::exclusion::{ExclusionConfig, FrozenRules};
 use crate::file::Sync;
 use crate::files::Files;
 use crate::hash::{ContentHash, MerkleRoot, StateRoot};
+use crate::manager::error::Result;
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::metadata::SessionMetadata;
 use crate::node::{Entry, Reason, Time};
@@ -213,13 +214,13 @@ impl SnapshotManager {
     }
 
     /// Number of numbered snapshots taken in this session.
-    pub fn snapshot_count(&self) -> Result<u32, SnapshotError> {
+    pub fn snapshot_count(&self) -> Result<u32> {
         let record = self.session.record()?;
         Ok(record.and_then(|record| record.last_number()).map_or(0, |last| last + 1))
     }
 
     /// Take snapshot number 0. A session has only one: the state that everything later can be undone to.
-    pub fn create_baseline(&mut self) -> Result<Manifest, SnapshotError> {
+    pub fn create_baseline(&mut self) -> Result<Manifest> {
         let held = self.enter()?;
         if self.session.record()?.is_some_and(|record| !record.snapshots.is_empty()) {
             return Err(SnapshotError::HasSnapshots { dir: self.session.dir().to_owned() });
@@ -234,17 +235,17 @@ impl SnapshotManager {
         Ok(manifest)
     }
 
-    pub fn save_session_metadata(&self, metadata: &SessionMetadata) -> Result<(), SnapshotError> {
+    pub fn save_session_metadata(&self, metadata: &SessionMetadata) -> Result<()> {
         let _held = self.session.hold()?;
         Ok(self.session.save_metadata(metadata)?)
     }
 
-    pub fn load_session_metadata(session_dir: impl Into<PathBuf>) -> Result<SessionMetadata, SnapshotError> {
+    pub fn load_session_metadata(session_dir: impl Into<PathBuf>) -> Result<SessionMetadata> {
         Ok(Session::new(session_dir).load_metadata()?)
     }
 
     /// Lock the session, and finish what a killed process left.
-    fn enter(&mut self) -> Result<SessionHold, SnapshotError> {
+    fn enter(&mut self) -> Result<SessionHold> {
         let held = hold(&self.session, &*self.observer)?;
         self.session.tidy(&held)?;
         if let Some(restored) = self.recover_held(&held)? {
@@ -254,7 +255,7 @@ impl SnapshotManager {
         Ok(held)
     }
 
-    fn recorded(&self) -> Result<SnapshotList, SnapshotError> {
+    fn recorded(&self) -> Result<SnapshotList> {
         self.session.record()?.ok_or_else(|| self.no_baseline())
     }
 
@@ -267,7 +268,7 @@ impl SnapshotManager {
         before: Option<&ManifestBody>,
         known: &[ContentHash],
         unlock: bool,
-    ) -> Result<Captured, SnapshotError> {
+    ) -> Result<Captured> {
         let set_aside: Vec<PathBuf> = before.map(set_aside_roots).unwrap_or_default();
         let rules = RulesFrom::Live { config: &self.exclusion.clone(), set_aside: &set_aside, known };
         let roots = self.roots.clone();
@@ -282,7 +283,7 @@ impl SnapshotManager {
         previous: Option<&SnapshotState>,
         limits: Limits,
         unlock: bool,
-    ) -> Result<Captured, SnapshotError> {
+    ) -> Result<Captured> {
         self.capture_of(roots, roots, rules, previous, limits, unlock, None)
     }
 
@@ -304,7 +305,7 @@ impl SnapshotManager {
         limits: Limits,
         unlock: bool,
         shortage: Option<Shortage<'_>>,
-    ) -> Result<Captured, SnapshotError> {
+    ) -> Result<Captured> {
         let own = self.own();
         let unlock = unlock.then(|| UnlockLog::new(self.session.unlocked_path()));
         let request = CaptureRequest {
@@ -338,7 +339,7 @@ impl SnapshotManager {
         captured: Captured,
         id: SnapshotId,
         parent: Option<u32>,
-    ) -> Result<Manifest, SnapshotError> {
+    ) -> Result<Manifest> {
         self.publish_at(held, record, captured, id, parent, time::now_iso())
     }
 
@@ -350,7 +351,7 @@ impl SnapshotManager {
         id: SnapshotId,
         parent: Option<u32>,
         timestamp: String,
-    ) -> Result<Manifest, SnapshotError> {
+    ) -> Result<Manifest> {
         let sheet = ManifestBody {
             id,
             timestamp,
@@ -391,7 +392,7 @@ impl SnapshotManager {
     }
 
     /// Refuse a snapshot that holds nothing of a tree that is not empty.
-    fn ensure_something(&self, captured: &Captured) -> Result<(), SnapshotError> {
+    fn ensure_something(&self, captured: &Captured) -> Result<()> {
         let coverage = &captured.coverage;
         let holds = coverage.files + coverage.others > 0;
         let nothing_there =
@@ -410,12 +411,12 @@ impl SnapshotManager {
     }
 
     /// Frozen rules of a snapshot, in the order of its roots.
-    fn frozen_rules(&self, sheet: &ManifestBody) -> Result<Vec<Option<FrozenRules>>, SnapshotError> {
+    fn frozen_rules(&self, sheet: &ManifestBody) -> Result<Vec<Option<FrozenRules>>> {
         let read = |hash: &Option<ContentHash>| hash.map(|hash| self.frozen(&sheet.id, hash)).transpose();
         sheet.rules.iter().map(read).collect()
     }
 
-    fn frozen(&self, id: &SnapshotId, hash: ContentHash) -> Result<FrozenRules, SnapshotError> {
+    fn frozen(&self, id: &SnapshotId, hash: ContentHash) -> Result<FrozenRules> {
         let bytes = self.store.read(ObjectKey::rules(hash))?;
         let wrong = |error: crate::bytes::Malformed| SnapshotError::FrozenRules {
             id: id.clone(),
@@ -426,7 +427,7 @@ impl SnapshotManager {
 }
 
 /// Wait for other operations on this session, also in other processes, until the observer cancels.
-fn hold(session: &Session, observer: &dyn Observer) -> Result<SessionHold, SnapshotError> {
+fn hold(session: &Session, observer: &dyn Observer) -> Result<SessionHold> {
     loop {
         if let Some(held) = session.try_hold()? {
             return Ok(held);

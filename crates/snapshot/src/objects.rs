@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
 use crate::node::Node;
 use crate::pool::locked;
-use crate::state::{ObjectError, ObjectName, Objects};
+use crate::state::{ObjectError, ObjectName, Objects, Result};
 use crate::store::{LARGE, ObjectKey, Published, Store, StoreError, WriteOptions, pread};
 
 /// Maximum number of cached nodes, and of entries in them: an entry takes some 200 bytes.
@@ -48,7 +48,7 @@ impl<'a> StoreObjects<'a> {
 }
 
 impl Objects for StoreObjects<'_> {
-    fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError> {
+    fn node(&self, id: TreeId) -> Result<Arc<Node>> {
         if let Some(node) = locked(&self.nodes).by_id.get(&id) {
             return Ok(node.clone());
         }
@@ -59,29 +59,19 @@ impl Objects for StoreObjects<'_> {
         Ok(node)
     }
 
-    fn write_file(
-        &self,
-        hash: ContentHash,
-        size: u64,
-        sparse: bool,
-        out: BorrowedFd<'_>,
-    ) -> Result<(), ObjectError> {
+    fn write_file(&self, hash: ContentHash, size: u64, sparse: bool, out: BorrowedFd<'_>) -> Result<()> {
         let written = self.store.write_to(hash, size, sparse, out);
         written.map_err(|error| object_error(ObjectName::Content(hash), error))
     }
 
-    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError> {
+    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash> {
         self.keep(file, size).map(|(hash, _published)| hash)
     }
 }
 
 impl StoreObjects<'_> {
     /// Store a content; it is kept from collection until the second value is dropped.
-    pub(crate) fn keep(
-        &self,
-        file: BorrowedFd<'_>,
-        size: u64,
-    ) -> Result<(ContentHash, Published), ObjectError> {
+    pub(crate) fn keep(&self, file: BorrowedFd<'_>, size: u64) -> Result<(ContentHash, Published)> {
         self.store_file(file, size)
             .map_err(|error| object_error(ObjectName::Content(content_hash(b"")), error))
     }
@@ -98,7 +88,7 @@ impl StoreObjects<'_> {
         name: &[u8],
         file: BorrowedFd<'_>,
         hash: ContentHash,
-    ) -> Result<bool, ObjectError> {
+    ) -> Result<bool> {
         let taken = self.store.take_in(dir, name, file, hash);
         taken.map_err(|error| object_error(ObjectName::Content(hash), error))
     }

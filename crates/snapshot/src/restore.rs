@@ -147,6 +147,9 @@ pub struct FailedPath {
     pub error: RestoreError,
 }
 
+/// Result with [`RestoreError`], unless another error is named.
+pub(crate) type Result<T, E = RestoreError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error("cannot {doing}: {source}")]

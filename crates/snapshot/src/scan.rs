@@ -71,7 +71,7 @@ impl Limiter {
         Limiter { max_entries, max_bytes, entries: AtomicU64::new(entries), bytes: AtomicU64::new(bytes) }
     }
 
-    pub(crate) fn add(&self, entries: u64, bytes: u64) -> Result<(), ScanError> {
+    pub(crate) fn add(&self, entries: u64, bytes: u64) -> Result<()> {
         let entries = self.entries.fetch_add(entries, Ordering::Relaxed) + entries;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if self.max_entries != 0 && entries > self.max_entries {
@@ -87,6 +87,9 @@ impl Limiter {
         self.entries.load(Ordering::Relaxed)
     }
 }
+
+/// Result with [`ScanError`], unless another error is named.
+pub(crate) type Result<T, E = ScanError> = std::result::Result<T, E>;
 
 /// Reason why a scan ended early.
 #[derive(Debug, thiserror::Error)]
@@ -177,7 +180,7 @@ impl Scanned {
 /// State of one scanning thread.
 #[derive(Debug)]
 pub(crate) struct Worker<'s> {
-    store: Appender<'s>,
+    pub(crate) store: Appender<'s>,
     buffer: Vec<u8>,
     names: Vec<u8>,
     pub(crate) found: Scanned,
@@ -208,14 +211,6 @@ impl<'s> Worker<'s> {
         }
         Ok(outcome)
     }
-
-    pub(crate) fn into_store(self) -> Appender<'s> {
-        self.store
-    }
-
-    pub(crate) fn store(&mut self) -> &mut Appender<'s> {
-        &mut self.store
-    }
 }
 
 /// A unit of work.
@@ -245,7 +240,7 @@ pub(crate) fn scan<'s>(
     workers: Vec<Worker<'s>>,
     root_inode: u64,
     observer: &dyn Observer,
-) -> Result<Vec<Worker<'s>>, ScanError> {
+) -> Result<Vec<Worker<'s>>> {
     let old = scan.cache.is_some().then_some(0);
     let root =
         DirTask { id: 0, place: None, above: None, inode: root_inode, old, rules: None, searching: None };

@@ -30,6 +30,9 @@ pub use rebuild::{Mended, aside};
 /// Part of the names of damaged files that were set aside.
 pub(crate) const ASIDE: &str = ".damaged-";
 
+/// Result with [`SessionError`], unless another error is named.
+pub(crate) type Result<T, E = SessionError> = std::result::Result<T, E>;
+
 /// Error with a session folder.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -233,18 +236,18 @@ impl Session {
     }
 
     /// The same folder by its real path.
-    pub(crate) fn resolved(&self) -> Result<Session, SessionError> {
+    pub(crate) fn resolved(&self) -> Result<Session> {
         let dir = self.dir.canonicalize().map_err(SessionError::io(&self.dir))?;
         Ok(Session { dir })
     }
 
-    pub(crate) fn create(&self) -> Result<(), SessionError> {
+    pub(crate) fn create(&self) -> Result<()> {
         file::make_dirs(&self.dir).map_err(SessionError::io(&self.dir))?;
         self.create_parts()
     }
 
     /// Create the subfolders of an existing session folder.
-    pub(crate) fn create_parts(&self) -> Result<(), SessionError> {
+    pub(crate) fn create_parts(&self) -> Result<()> {
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
             file::make_dir(&dir).map_err(SessionError::io(&dir))?;
@@ -253,7 +256,7 @@ impl Session {
     }
 
     /// Remove what killed processes left: temporary files, unrecorded manifests. A damaged record is replaced first.
-    pub(crate) fn tidy(&self, held: &SessionHold) -> Result<(), SessionError> {
+    pub(crate) fn tidy(&self, held: &SessionHold) -> Result<()> {
         let io = || SessionError::io(&self.dir);
         let record = match self.find_record()? {
             RecordSlot::None => None,
@@ -287,21 +290,21 @@ impl Session {
         Ok(())
     }
 
-    fn lock_file(&self) -> Result<(PathBuf, File), SessionError> {
+    fn lock_file(&self) -> Result<(PathBuf, File)> {
         let path = self.dir.join("lock");
         let file = nono_sys::fs::open_lock(&path).map_err(SessionError::io(&path))?;
         Ok((path, file))
     }
 
     /// Wait for other operations on this session, and lock it.
-    pub(crate) fn hold(&self) -> Result<SessionHold, SessionError> {
+    pub(crate) fn hold(&self) -> Result<SessionHold> {
         let (path, file) = self.lock_file()?;
         file.lock().map_err(SessionError::io(&path))?;
         Ok(SessionHold(file))
     }
 
     /// Lock it unless another operation has it.
-    pub(crate) fn try_hold(&self) -> Result<Option<SessionHold>, SessionError> {
+    pub(crate) fn try_hold(&self) -> Result<Option<SessionHold>> {
         let (path, file) = self.lock_file()?;
         match file.try_lock() {
             Ok(()) => Ok(Some(SessionHold(file))),
@@ -327,7 +330,7 @@ impl Session {
 
     /// The record; `None` for a folder without any snapshot. A damaged one is rebuilt from the readable manifests, and
     /// replaced by the next operation that locks the session.
-    pub fn record(&self) -> Result<Option<SnapshotList>, SessionError> {
+    pub fn record(&self) -> Result<Option<SnapshotList>> {
         match self.find_record()? {
             RecordSlot::None => Ok(None),
             RecordSlot::Good(record) => Ok(Some(record)),
@@ -347,7 +350,7 @@ impl Session {
     }
 
     /// Damage of the record on disk.
-    pub(crate) fn record_damage(&self) -> Result<Option<SessionError>, SessionError> {
+    pub(crate) fn record_damage(&self) -> Result<Option<SessionError>> {
         let path = self.record_path();
         match self.find_record()? {
             RecordSlot::Damaged { what, .. } => Ok(Some(SessionError::Record { path, what })),
@@ -355,7 +358,7 @@ impl Session {
         }
     }
 
-    fn find_record(&self) -> Result<RecordSlot, SessionError> {
+    fn find_record(&self) -> Result<RecordSlot> {
         let path = self.record_path();
         let read = file::read_existing(&path).map_err(SessionError::io(&path))?;
         let Some(bytes) = read else { return Ok(RecordSlot::None) };
@@ -368,7 +371,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn save_record(&self, record: &SnapshotList, sync: Sync) -> Result<(), SessionError> {
+    pub(crate) fn save_record(&self, record: &SnapshotList, sync: Sync) -> Result<()> {
         let path = self.record_path();
         let bytes = record.encode().map_err(|error| SessionError::damaged(&path, error))?;
         file::replace(&path, &bytes, sync).map_err(SessionError::io(&path))
@@ -390,7 +393,7 @@ impl Session {
     }
 
     /// Write a manifest. It counts once the record names it.
-    pub(crate) fn save_manifest(&self, sheet: &ManifestBody) -> Result<Recorded, SessionError> {
+    pub(crate) fn save_manifest(&self, sheet: &ManifestBody) -> Result<Recorded> {
         let bytes = sheet.encode().map_err(|error| SessionError::damaged(&self.dir, error))?;
         let digest = content_hash(&bytes);
         let recorded = Recorded::new(sheet, self.new_manifest(sheet, digest), digest);
@@ -401,7 +404,7 @@ impl Session {
     }
 
     /// Make a manifest survive a power loss.
-    pub(crate) fn sync_manifest(&self, recorded: &Recorded) -> Result<(), SessionError> {
+    pub(crate) fn sync_manifest(&self, recorded: &Recorded) -> Result<()> {
         let path = self.manifest_path(recorded);
         let sync = || {
             let file = File::open(&path)?;
@@ -413,12 +416,12 @@ impl Session {
     }
 
     /// Make the folder's own name survive a power loss.
-    pub(crate) fn sync_name(&self) -> Result<(), SessionError> {
+    pub(crate) fn sync_name(&self) -> Result<()> {
         file::sync_parent(&self.dir).map_err(SessionError::io(&self.dir))
     }
 
     /// Read a manifest, and check it against the record.
-    pub(crate) fn sheet(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SessionError> {
+    pub(crate) fn sheet(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody> {
         let Some(recorded) = record.find(id) else {
             return Err(SessionError::NoSnapshot { id: id.clone(), dir: self.dir.clone() });
         };
@@ -440,13 +443,13 @@ impl Session {
         Ok(sheet)
     }
 
-    pub fn save_metadata(&self, metadata: &SessionMetadata) -> Result<(), SessionError> {
+    pub fn save_metadata(&self, metadata: &SessionMetadata) -> Result<()> {
         let path = self.dir.join("session.json");
         let json = metadata.to_json().map_err(|error| metadata_error(&path, error))?;
         file::replace(&path, json.as_bytes(), Sync::Yes).map_err(SessionError::io(&path))
     }
 
-    pub fn load_metadata(&self) -> Result<SessionMetadata, SessionError> {
+    pub fn load_metadata(&self) -> Result<SessionMetadata> {
         let path = self.dir.join("session.json");
         let bytes = file::read(&path).map_err(SessionError::io(&path))?;
         serde_json::from_slice(&bytes).map_err(|error| metadata_error(&path, error))

@@ -121,12 +121,8 @@ pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<FoundStat>
 
 /// Stat an open file.
 pub(crate) fn stat_fd(file: BorrowedFd<'_>) -> io::Result<FoundStat> {
-    Ok(found(&rustix::fs::statx(
-        file,
-        c"",
-        AtFlags::EMPTY_PATH,
-        StatxFlags::BASIC_STATS | StatxFlags::MNT_ID,
-    )?))
+    let asked = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    Ok(found(&rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, asked)?))
 }
 
 fn found(statx: &rustix::fs::Statx) -> FoundStat {

@@ -62,6 +62,9 @@ pub enum ObjectName {
     Content(ContentHash),
 }
 
+/// Result with [`ObjectError`], unless another error is named.
+pub(crate) type Result<T, E = ObjectError> = std::result::Result<T, E>;
+
 /// Error of loading or storing an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
@@ -80,19 +83,13 @@ fn about(path: &Path) -> String {
 
 /// Source of nodes and contents. Everything returned was checked against its address.
 pub trait Objects: Sync {
-    fn node(&self, id: TreeId) -> Result<Arc<Node>, ObjectError>;
+    fn node(&self, id: TreeId) -> Result<Arc<Node>>;
 
     /// Write a content to the empty file `out`, checking it on the way; after an error the file's content is invalid.
-    fn write_file(
-        &self,
-        hash: ContentHash,
-        size: u64,
-        sparse: bool,
-        out: BorrowedFd<'_>,
-    ) -> Result<(), ObjectError>;
+    fn write_file(&self, hash: ContentHash, size: u64, sparse: bool, out: BorrowedFd<'_>) -> Result<()>;
 
     /// Store the first `size` bytes of a file that a restore displaced and no snapshot holds. Returns their address.
-    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash, ObjectError>;
+    fn keep_file(&self, file: BorrowedFd<'_>, size: u64) -> Result<ContentHash>;
 
     /// Whether a content is stored, and not only in the tree: on a full disk [`Objects::take_file`] may have to.
     fn holds(&self, _hash: ContentHash) -> bool {
@@ -106,7 +103,7 @@ pub trait Objects: Sync {
         _name: &[u8],
         _file: BorrowedFd<'_>,
         _hash: ContentHash,
-    ) -> Result<bool, ObjectError> {
+    ) -> Result<bool> {
         Ok(false)
     }
 }

@@ -4,8 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Current time as `YYYY-MM-DDTHH:MM:SSZ`.
 pub fn now_iso() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    iso(now)
+    iso_ms(now_ms())
 }
 
 /// Milliseconds since 1970.

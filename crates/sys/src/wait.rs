@@ -10,14 +10,10 @@ use crate::raw::last_errno;
 pub fn poll(fds: &[Option<(BorrowedFd<'_>, bool)>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let mut polls: Vec<libc::pollfd> = fds
         .iter()
-        .map(|entry| libc::pollfd {
-            fd: entry.as_ref().map_or(-1, |(fd, _)| fd.as_raw_fd()),
-            events: if entry.as_ref().is_some_and(|(_, write)| *write) {
-                libc::POLLOUT
-            } else {
-                libc::POLLIN
-            },
-            revents: 0,
+        .map(|entry| {
+            let (fd, write) = entry.map_or((-1, false), |(fd, write)| (fd.as_raw_fd(), write));
+            let events = if write { libc::POLLOUT } else { libc::POLLIN };
+            libc::pollfd { fd, events, revents: 0 }
         })
         .collect();
     // Rounded up, so that a timer does not spin in its last millisecond.

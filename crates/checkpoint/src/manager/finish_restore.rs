@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use nono_history::{Done, Recovered};
-use nono_snapshot::{Change, Changes, ContentHash, Next, SnapshotId};
+use nono_snapshot::{Change, Changes, ContentHash, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::{CheckpointManager, Completed, ProjectOutcome, ProjectPlan, RestoreNote};
 use crate::agent_notes;
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::TurnLink;
-use crate::pending_calls::{PendingCalls, Theirs, asides};
+use crate::pending_calls::{PendingCalls, Theirs, Whose, asides};
 use crate::project::Project;
 use crate::restores::{Details, ProjectRestores, RESTORES, Restore, Under};
 
@@ -28,7 +28,7 @@ pub struct RunGone<'a> {
 
 impl CheckpointManager {
     /// Plan of undoing the last restore; nothing is touched.
-    pub fn plan_undo(&mut self, dir: &Path) -> Result<ProjectPlan, CheckpointError> {
+    pub fn plan_undo(&mut self, dir: &Path) -> Result<ProjectPlan> {
         let mut open = self.open(dir, Bounds::None)?;
         let _paused = open.manager.make_room_to_restore()?;
         let last = open.last_restore()?;
@@ -38,7 +38,7 @@ impl CheckpointManager {
     }
 
     /// Undoes the last restore of the project. Later changes are kept.
-    pub fn undo(&mut self, dir: &Path) -> Result<ProjectOutcome, CheckpointError> {
+    pub fn undo(&mut self, dir: &Path) -> Result<ProjectOutcome> {
         let mut open = self.open(dir, Bounds::None)?;
         let _paused = open.manager.make_room_to_restore()?;
         let last = open.last_restore()?;
@@ -55,11 +55,7 @@ impl CheckpointManager {
 
     /// Records changes that a restore of a session made in projects: they are attributed neither to an agent nor to
     /// others. `gone`: the session whose whole work was undone or brought back, with its turns.
-    pub fn restored_beside(
-        &self,
-        changes: &Changes,
-        gone: Option<RunGone<'_>>,
-    ) -> Result<(), CheckpointError> {
+    pub fn restored_beside(&self, changes: &Changes, gone: Option<RunGone<'_>>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -80,12 +76,7 @@ impl CheckpointManager {
     }
 
     /// Marks the turns of a session as undone or brought back, and leaves notes for their agents.
-    fn turns_of_run(
-        &self,
-        open: &mut Open,
-        gone: RunGone<'_>,
-        changes: &Changes,
-    ) -> Result<(), CheckpointError> {
+    fn turns_of_run(&self, open: &mut Open, gone: RunGone<'_>, changes: &Changes) -> Result<()> {
         let RunGone { run, came_back } = gone;
         let mut turns = Vec::new();
         for link in open.history.turns.iter_mut().filter(|link| link.run.as_deref() == Some(run)) {
@@ -96,29 +87,21 @@ impl CheckpointManager {
         }
         let Some(first) = turns.first().map(|link| link.checkpoint.clone()) else { return Ok(()) };
         open.save_history()?;
-        let files = named(changes, open.workdir());
-        for (agent, session) in speakers(&turns) {
-            if came_back && agent_notes::withdraw(&self.host, &agent, &session, run).unwrap_or(false) {
-                continue;
-            }
-            let own = turns.iter().filter(|link| is_of(link, &agent, &session));
-            let note = RestoreNote {
-                project: open.workdir().to_owned(),
-                checkpoint: first.clone(),
-                turns_undone: own.map(|link| link.turn.clone()).collect(),
-                files: files.clone(),
-                restore: run.to_owned(),
-                came_back,
-                alone: false,
-            };
-            // As in `tell`: a failure to leave a note is not a failure of the restore.
-            let _ = agent_notes::add(&self.host, &agent, &session, note);
-        }
+        let note = RestoreNote {
+            project: open.workdir().to_owned(),
+            checkpoint: first,
+            turns_undone: Vec::new(),
+            files: named(changes, open.workdir()),
+            restore: run.to_owned(),
+            came_back,
+            alone: false,
+        };
+        self.leave_notes(&speakers(&turns), &turns, &note);
         Ok(())
     }
 
     /// Takes the notes for this conversation about restores. Each is returned once.
-    pub fn take_notes(&self, agent: &str, session: &str) -> Result<Vec<RestoreNote>, CheckpointError> {
+    pub fn take_notes(&self, agent: &str, session: &str) -> Result<Vec<RestoreNote>> {
         self.take_notes_about(agent, session, |_| true)
     }
 
@@ -128,7 +111,7 @@ impl CheckpointManager {
         agent: &str,
         session: &str,
         about: impl Fn(&RestoreNote) -> bool,
-    ) -> Result<Vec<RestoreNote>, CheckpointError> {
+    ) -> Result<Vec<RestoreNote>> {
         agent_notes::take(&self.host, &crate::origin::bounded(agent), &crate::origin::bounded(session), about)
     }
 
@@ -137,46 +120,45 @@ impl CheckpointManager {
         if outcome.changes.is_empty() {
             return;
         }
-        let files = named(&outcome.changes, &outcome.project);
-        for (agent, session) in conversations(open, turns, outcome) {
-            let own = |link: &&TurnLink| is_of(link, &agent, &session);
-            let note = RestoreNote {
-                project: outcome.project.clone(),
-                checkpoint: outcome.checkpoint.id.clone(),
-                turns_undone: turns.iter().filter(own).map(|link| link.turn.clone()).collect(),
-                files: files.clone(),
-                restore: outcome.undo.clone().unwrap_or_default(),
-                came_back: false,
-                alone,
-            };
-            let _ = agent_notes::add(&self.host, &agent, &session, note);
-        }
+        let note = RestoreNote {
+            project: outcome.project.clone(),
+            checkpoint: outcome.checkpoint.id.clone(),
+            turns_undone: Vec::new(),
+            files: named(&outcome.changes, &outcome.project),
+            restore: outcome.undo.clone().unwrap_or_default(),
+            came_back: false,
+            alone,
+        };
+        self.leave_notes(&conversations(open, turns, outcome), turns, &note);
     }
 
     /// Leaves notes for the agents whose work was brought back. As above.
     fn tell_back(&self, open: &Open, restore: &Restore) {
         let Some(details) = &restore.details else { return };
-        let mut told = Vec::new();
-        for link in &details.turns {
-            let (Some(agent), Some(session)) = (&link.agent, &link.session) else { continue };
-            if told.contains(&(agent, session)) {
+        let note = RestoreNote {
+            project: open.workdir().to_owned(),
+            checkpoint: details.checkpoint.id.clone(),
+            turns_undone: Vec::new(),
+            files: Vec::new(),
+            restore: restore.id.clone(),
+            came_back: true,
+            alone: details.alone,
+        };
+        self.leave_notes(&speakers(&details.turns), &details.turns, &note);
+    }
+
+    /// Leaves this note in each of these conversations, with its own turns. One that was not told yet of what came back
+    /// loses that note instead. A failure to leave a note is not a failure of the restore.
+    fn leave_notes(&self, conversations: &[(String, String)], turns: &[TurnLink], note: &RestoreNote) {
+        for (agent, session) in conversations {
+            let withdrawn = || agent_notes::withdraw(&self.host, agent, session, &note.restore);
+            if note.came_back && withdrawn().unwrap_or(false) {
                 continue;
             }
-            told.push((agent, session));
-            if agent_notes::withdraw(&self.host, agent, session, &restore.id).unwrap_or(false) {
-                continue;
-            }
-            let own = details.turns.iter().filter(|link| is_of(link, agent, session));
-            let note = RestoreNote {
-                project: open.workdir().to_owned(),
-                checkpoint: details.checkpoint.id.clone(),
-                turns_undone: own.map(|link| link.turn.clone()).collect(),
-                files: Vec::new(),
-                restore: restore.id.clone(),
-                came_back: true,
-                alone: details.alone,
-            };
-            let _ = agent_notes::add(&self.host, agent, session, note);
+            let own = turns.iter().filter(|link| is_of(link, agent, session));
+            let turns_undone = own.map(|link| link.turn.clone()).collect();
+            let _ =
+                agent_notes::add(&self.host, agent, session, RestoreNote { turns_undone, ..note.clone() });
         }
     }
 }
@@ -218,7 +200,7 @@ fn named(changes: &Changes, project: &Path) -> Vec<String> {
 
 impl Open {
     /// The last restore that was not undone.
-    fn last_restore(&self) -> Result<Restore, CheckpointError> {
+    fn last_restore(&self) -> Result<Restore> {
         let log = ProjectRestores::load_or_begin(&self.folder.dir)?;
         log.last_to_undo().cloned().ok_or_else(|| self.nothing_to_undo())
     }
@@ -228,7 +210,7 @@ impl Open {
     }
 
     /// Completes a restore: moves the marks, logs it, and drops snapshots that no restore needs any more.
-    pub(super) fn complete(&mut self, under: &mut Under, done: &mut Done) -> Result<(), CheckpointError> {
+    pub(super) fn complete(&mut self, under: &mut Under, done: &mut Done) -> Result<()> {
         if !done.interrupted && under.has_changed() {
             self.note_merged(under)?;
             self.move_mark(&under.restore, &done.changes)?;
@@ -240,7 +222,7 @@ impl Open {
     }
 
     /// Stores what the agent had left where files were merged, before the mark moves.
-    fn note_merged(&mut self, under: &mut Under) -> Result<(), CheckpointError> {
+    fn note_merged(&mut self, under: &mut Under) -> Result<()> {
         let Some(details) = under.restore.details.as_ref().filter(|_| under.restore.undoes.is_none()) else {
             return Ok(());
         };
@@ -262,7 +244,7 @@ impl Open {
     }
 
     /// Moves the mark, so that restored paths are attributed neither to the agent nor to others.
-    fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<(), CheckpointError> {
+    fn move_mark(&mut self, restore: &Restore, changes: &Changes) -> Result<()> {
         let Some(details) = restore.details.as_ref().filter(|details| details.marked) else { return Ok(()) };
         let mut set = Vec::new();
         if restore.undoes.is_some() {
@@ -283,13 +265,10 @@ impl Open {
     }
 
     /// Files that a restore merged and that others had changed before it, with the content the agent had left.
-    fn changed_by_others(
-        &self,
-        restore: &Restore,
-    ) -> Result<Vec<(PathBuf, Option<ContentHash>)>, CheckpointError> {
+    fn changed_by_others(&self, restore: &Restore) -> Result<Vec<(PathBuf, Option<ContentHash>)>> {
         let theirs = Theirs::load(&self.folder)?.into_paths();
         let marks = PendingCalls::load(&self.folder)?;
-        let mark = marks.mark().filter(|_| !marks.has_open_calls());
+        let mark = marks.settled_mark();
         let mut others = Vec::new();
         for path in restore.merged() {
             let left = nono_history::content_at(&self.manager, mark, path)?;
@@ -305,25 +284,14 @@ impl Open {
 
     /// Sets the mark to the present state after a restore made these changes; `set`: paths that stay attributed to
     /// others.
-    fn set_mark(
-        &mut self,
-        changes: &Changes,
-        set: &[(PathBuf, Option<ContentHash>)],
-    ) -> Result<(), CheckpointError> {
+    fn set_mark(&mut self, changes: &Changes, set: &[(PathBuf, Option<ContentHash>)]) -> Result<()> {
         let mut theirs = Theirs::load(&self.folder)?;
         let marks = PendingCalls::load(&self.folder)?;
-        let newest = self.record()?.newest();
-        let now = match newest {
-            Some(newest) => self.manager.look_now_as(&newest.into())?,
-            None => self.manager.look_now(Next::default())?,
-        };
-        if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
+        let now = self.look_now_as_newest()?;
+        if let Some(mark) = marks.settled_mark() {
             // Paths that differed before and were kept stay attributed to others. A missing mark counts as no
             // difference.
-            let differs = self.manager.changes_until(mark, &now).unwrap_or_default();
-            for change in &differs {
-                theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
-            }
+            theirs.take(&self.manager.changes_until(mark, &now).unwrap_or_default(), Whose::Theirs);
         }
         for change in changes.iter() {
             theirs.remove(&change.path);
@@ -336,7 +304,7 @@ impl Open {
     }
 
     /// Marks the restore's turns as undone; or as brought back, for those of the restore that it undid.
-    fn turn_back(&mut self, restore: &Restore, log: &ProjectRestores) -> Result<(), CheckpointError> {
+    fn turn_back(&mut self, restore: &Restore, log: &ProjectRestores) -> Result<()> {
         let undone = restore.undoes.as_deref().map(|id| log.find(id));
         let details = undone.map_or(restore.details.as_ref(), |before| before?.details.as_ref());
         let turns = details.map(|details| details.turns.clone()).unwrap_or_default();
@@ -355,7 +323,7 @@ impl Open {
     }
 
     /// Drops safety snapshots that no restore needs any more.
-    fn drop_unneeded(&mut self) -> Result<(), CheckpointError> {
+    fn drop_unneeded(&mut self) -> Result<()> {
         let log = ProjectRestores::load(&self.folder.dir)?;
         let needed: Vec<&SnapshotId> = log.needed().collect();
         let mut unneeded = asides(&self.manager, "safety")?;
@@ -365,7 +333,7 @@ impl Open {
     }
 
     /// Completes an interrupted restore and logs it.
-    pub(super) fn finish_restore(&mut self) -> Result<Option<Completed>, CheckpointError> {
+    pub(super) fn finish_restore(&mut self) -> Result<Option<Completed>> {
         if !self.restores().is_cut_off::<Details>()? {
             return Ok(None);
         }
@@ -380,7 +348,7 @@ impl Open {
         Ok(Some(Completed { project: self.workdir().to_owned(), checkpoint, done }))
     }
 
-    fn complete_recovered(&mut self, mut under: Under, done: &mut Done) -> Result<(), CheckpointError> {
+    fn complete_recovered(&mut self, mut under: Under, done: &mut Done) -> Result<()> {
         // Include what it changed before the interruption.
         let safety = under.restore.safety().cloned().filter(|_| !done.interrupted);
         if let Some(safety) = safety {

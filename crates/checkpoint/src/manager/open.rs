@@ -7,12 +7,13 @@ use std::time::Duration;
 use nono_snapshot::exclusion::LargePacks;
 use nono_snapshot::session::{SessionError, SnapshotList};
 use nono_snapshot::{
-    CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, SnapshotError, SnapshotManager,
+    CaptureOptions, Coverage, ExclusionConfig, Limits, ManagerOptions, Next, Now, SnapshotError,
+    SnapshotManager,
 };
 
 use super::CheckpointManager;
 use crate::config::Ignored;
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::History;
 use crate::project::{self, Root};
@@ -42,17 +43,17 @@ impl Open {
         &self.folder.project.workdir
     }
 
-    pub(crate) fn save_history(&self) -> Result<(), CheckpointError> {
+    pub(crate) fn save_history(&self) -> Result<()> {
         self.history.save(&self.folder.dir)
     }
 
-    pub(crate) fn record(&self) -> Result<SnapshotList, CheckpointError> {
+    pub(crate) fn record(&self) -> Result<SnapshotList> {
         let record = self.manager.session().record().map_err(SnapshotError::from)?;
         Ok(record.unwrap_or_default())
     }
 
     /// Updates the numbers of files of all checkpoints, after something was purged from them.
-    pub(crate) fn recount(&mut self) -> Result<(), CheckpointError> {
+    pub(crate) fn recount(&mut self) -> Result<()> {
         for line in &mut self.history.checkpoints {
             let Some(coverage) = readable(&self.manager, line.snapshot)? else { continue };
             (line.files, line.left_out) = (coverage.files, coverage.entries_left_out());
@@ -62,7 +63,14 @@ impl Open {
     }
 
     /// Matches the history to the record.
-    fn repair(&mut self) -> Result<(), CheckpointError> {
+    pub(crate) fn look_now_as_newest(&mut self) -> Result<Now> {
+        Ok(match self.record()?.newest() {
+            Some(newest) => self.manager.look_now_as(&newest.into())?,
+            None => self.manager.look_now(Next::default())?,
+        })
+    }
+
+    fn repair(&mut self) -> Result<()> {
         let record = self.record()?;
         let manager = &self.manager;
         let coverage = |number| readable(manager, number);
@@ -74,7 +82,7 @@ impl Open {
 }
 
 /// Coverage of a snapshot; `None` if its manifest is damaged or gone.
-fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>, CheckpointError> {
+fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>> {
     match manager.load_manifest(number) {
         Ok(manifest) => Ok(Some(manifest.coverage)),
         Err(SnapshotError::Session(SessionError::Manifest { .. } | SessionError::Lost { .. })) => Ok(None),
@@ -84,12 +92,12 @@ fn readable(manager: &SnapshotManager, number: u32) -> Result<Option<Coverage>, 
 
 impl CheckpointManager {
     /// Project that a path belongs to.
-    pub fn root_of(&self, path: &Path) -> Result<Root, CheckpointError> {
+    pub fn root_of(&self, path: &Path) -> Result<Root> {
         project::root_within(&self.host, path, self.within.as_deref())
     }
 
     /// Opens the project of a path, which must have a history.
-    pub(crate) fn open(&self, path: &Path, bounds: Bounds) -> Result<Open, CheckpointError> {
+    pub(crate) fn open(&self, path: &Path, bounds: Bounds) -> Result<Open> {
         let root = self.root_of(path)?;
         let none = || CheckpointError::NoProject { path: root.dir.clone() };
         let folder = Folder::open(&self.host, &root.dir)?.ok_or_else(none)?;
@@ -114,7 +122,7 @@ impl CheckpointManager {
     }
 
     /// Opens a locked project and cleans up after killed processes.
-    pub(crate) fn open_folder(&self, folder: Folder, bounds: Bounds) -> Result<Open, CheckpointError> {
+    pub(crate) fn open_folder(&self, folder: Folder, bounds: Bounds) -> Result<Open> {
         let limited = bounds == Bounds::Settings;
         let megabytes = self.config.max_file_size_mb;
         let max_file = (limited && megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));

@@ -7,7 +7,7 @@ use nono_snapshot::{Protection, SnapshotId};
 
 use super::open::{Bounds, Open};
 use super::{CheckpointManager, CheckpointTarget, Compared};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, CheckpointId, History, Stats};
 use crate::pending_calls::{PendingCalls, asides};
 use crate::project::{self, Project};
@@ -26,7 +26,7 @@ impl CheckpointManager {
         dir: &Path,
         id: &CheckpointId,
         paths: &[PathBuf],
-    ) -> Result<Vec<(PathBuf, String)>, CheckpointError> {
+    ) -> Result<Vec<(PathBuf, String)>> {
         let open = self.open(dir, Bounds::None)?;
         let Some(line) = open.history.find(id).filter(|line| line.left_out > 0) else {
             return Ok(Vec::new());
@@ -47,7 +47,7 @@ impl CheckpointManager {
     }
 
     /// Checkpoints, newest first, with the stats of each step.
-    pub fn list(&self, dir: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
+    pub fn list(&self, dir: &Path) -> Result<Vec<Checkpoint>> {
         let mut open = self.open(dir, Bounds::Settings)?;
         open.fill_stats()?;
         // As in `fill_stats`: damage must not prevent a list.
@@ -59,16 +59,12 @@ impl CheckpointManager {
         Ok(list)
     }
 
-    pub fn find(&self, dir: &Path, target: &CheckpointTarget) -> Result<Checkpoint, CheckpointError> {
+    pub fn find(&self, dir: &Path, target: &CheckpointTarget) -> Result<Checkpoint> {
         let open = self.open(dir, Bounds::Settings)?;
         self.find_in(&open, target)
     }
 
-    pub(super) fn find_in(
-        &self,
-        open: &Open,
-        target: &CheckpointTarget,
-    ) -> Result<Checkpoint, CheckpointError> {
+    pub(super) fn find_in(&self, open: &Open, target: &CheckpointTarget) -> Result<Checkpoint> {
         let project = || open.workdir().to_owned();
         match target {
             CheckpointTarget::Id(id) => match open.history.find(id) {
@@ -121,7 +117,7 @@ impl CheckpointManager {
 
     /// Compares a checkpoint with the present state. The result has the engine's manager of the project with both
     /// sides, for access to contents. Paths inside an existing `.git` are left out, as a restore leaves them alone.
-    pub fn compare(&mut self, dir: &Path, target: &CheckpointTarget) -> Result<Compared, CheckpointError> {
+    pub fn compare(&mut self, dir: &Path, target: &CheckpointTarget) -> Result<Compared> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
         let from = line.snapshot_id();
@@ -141,51 +137,38 @@ impl CheckpointManager {
     }
 
     /// Names a checkpoint, which protects it from pruning; an empty name removes the name.
-    pub fn set_name(
-        &self,
-        dir: &Path,
-        target: &CheckpointTarget,
-        name: &str,
-    ) -> Result<Checkpoint, CheckpointError> {
+    pub fn set_name(&self, dir: &Path, target: &CheckpointTarget, name: &str) -> Result<Checkpoint> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let line = self.find_in(&open, target)?;
         if name.is_empty() {
             return open.change(&line.id, |line| line.name = None);
         }
         let refuse = |why| CheckpointError::BadName { name: name.to_owned(), why };
-        if name.len() > NAME {
-            return Err(refuse("it is longer than 100 bytes"));
-        }
-        if name.trim() != name || name.chars().any(char::is_control) {
-            return Err(refuse("it has surrounding white space or a control character"));
-        }
-        if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(refuse("it could be confused with a number of the list"));
-        }
         let others = open.history.checkpoints.iter().filter(|other| other.id != line.id);
-        if others.clone().any(|other| other.name.as_deref() == Some(name)) {
-            return Err(refuse("another checkpoint has that name"));
+        if name.len() > NAME {
+            Err(refuse("it is longer than 100 bytes"))
+        } else if name.trim() != name || name.chars().any(char::is_control) {
+            Err(refuse("it has surrounding white space or a control character"))
+        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            Err(refuse("it could be confused with a number of the list"))
+        } else if others.clone().any(|other| other.name.as_deref() == Some(name)) {
+            Err(refuse("another checkpoint has that name"))
+        } else if is_id(name) && others.clone().any(|other| other.id.as_str().starts_with(name)) {
+            Err(refuse("it is the beginning of another checkpoint's id"))
+        } else {
+            open.change(&line.id, |line| line.name = Some(name.to_owned()))
         }
-        if is_id(name) && others.clone().any(|other| other.id.as_str().starts_with(name)) {
-            return Err(refuse("it is the beginning of another checkpoint's id"));
-        }
-        open.change(&line.id, |line| line.name = Some(name.to_owned()))
     }
 
     /// Pins a checkpoint, which protects it from pruning, or unpins it.
-    pub fn set_pinned(
-        &self,
-        dir: &Path,
-        target: &CheckpointTarget,
-        pinned: bool,
-    ) -> Result<Checkpoint, CheckpointError> {
+    pub fn set_pinned(&self, dir: &Path, target: &CheckpointTarget, pinned: bool) -> Result<Checkpoint> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let line = self.find_in(&open, target)?;
         open.change(&line.id, |line| line.pinned = pinned)
     }
 
     /// Compresses new contents and makes them durable. Slow: not for an agent's call.
-    pub fn settle(&mut self, dir: &Path) -> Result<(), CheckpointError> {
+    pub fn settle(&mut self, dir: &Path) -> Result<()> {
         let Open { folder, mut manager, .. } = self.open(dir, Bounds::Settings)?;
         // The engine has its own lock; the agent's next call must not wait for all of this.
         drop(folder);
@@ -195,7 +178,7 @@ impl CheckpointManager {
 }
 
 /// Finds a checkpoint by a number of the list, a name, an id or its beginning.
-fn by_text<'a>(history: &'a History, text: &str) -> Result<Option<&'a Checkpoint>, CheckpointError> {
+fn by_text<'a>(history: &'a History, text: &str) -> Result<Option<&'a Checkpoint>> {
     let lines = &history.checkpoints;
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         let number: usize = text.parse().unwrap_or(0);
@@ -225,11 +208,7 @@ fn is_id(text: &str) -> bool {
 }
 
 impl Open {
-    fn change(
-        &mut self,
-        id: &CheckpointId,
-        change: impl FnOnce(&mut Checkpoint),
-    ) -> Result<Checkpoint, CheckpointError> {
+    fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) -> Result<Checkpoint> {
         let missing = || CheckpointError::NotFound {
             text: id.to_string(),
             project: self.folder.project.workdir.clone(),
@@ -242,7 +221,7 @@ impl Open {
     }
 
     /// Counts the steps between checkpoints, once and for all: so it is called before checkpoints are removed.
-    pub(crate) fn fill_stats(&mut self) -> Result<(), CheckpointError> {
+    pub(crate) fn fill_stats(&mut self) -> Result<()> {
         let mut counted = false;
         for at in 1..self.history.checkpoints.len() {
             let [from, to] = &self.history.checkpoints[at - 1..=at] else { continue };
@@ -257,12 +236,12 @@ impl Open {
         if counted { self.save_history() } else { Ok(()) }
     }
 
-    fn step(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Stats, CheckpointError> {
+    fn step(&self, from: &SnapshotId, to: &SnapshotId) -> Result<Stats> {
         Ok(stats::count(&self.manager, &self.manager.diff(from, to)?))
     }
 
     /// Changes since the newest checkpoint: until the agent's last call ended, or until now.
-    fn newest_stats(&mut self) -> Result<Option<Stats>, CheckpointError> {
+    fn newest_stats(&mut self) -> Result<Option<Stats>> {
         let Some(newest) = self.history.checkpoints.last().map(Checkpoint::snapshot_id) else {
             return Ok(None);
         };
@@ -283,7 +262,7 @@ impl Open {
 
 impl Compared {
     /// Removes the snapshot of the present state.
-    pub fn close(mut self) -> Result<(), CheckpointError> {
+    pub fn close(mut self) -> Result<()> {
         Ok(self.manager.drop_asides(std::slice::from_ref(&self.to))?)
     }
 }

@@ -12,7 +12,7 @@ use nono_snapshot::SnapshotId;
 
 use super::open::{Bounds, Open};
 use super::{CheckpointChoice, CheckpointManager, CheckpointTarget, ProjectOutcome, ProjectPlan};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, TurnLink};
 use crate::pending_calls::{PendingCalls, Their, Theirs};
 use crate::project;
@@ -25,7 +25,7 @@ impl CheckpointManager {
         dir: &Path,
         target: &CheckpointTarget,
         choice: &CheckpointChoice,
-    ) -> Result<ProjectPlan, CheckpointError> {
+    ) -> Result<ProjectPlan> {
         let mut open = self.open(dir, Bounds::None)?;
         let line = self.find_in(&open, target)?;
         let (wanted, rule) = (open.wanted(&line, choice)?, open.rule(&line, choice)?);
@@ -45,7 +45,7 @@ impl CheckpointManager {
         dir: &Path,
         target: &CheckpointTarget,
         choice: &CheckpointChoice,
-    ) -> Result<ProjectOutcome, CheckpointError> {
+    ) -> Result<ProjectOutcome> {
         let mut open = self.open(dir, Bounds::None)?;
         let _paused = open.manager.make_room_to_restore()?;
         let line = self.find_in(&open, target)?;
@@ -76,11 +76,7 @@ impl CheckpointManager {
     }
 
     /// Next entry of the log.
-    pub(super) fn next_restore(
-        &self,
-        open: &Open,
-        details: Details,
-    ) -> Result<Begin<Details>, CheckpointError> {
+    pub(super) fn next_restore(&self, open: &Open, details: Details) -> Result<Begin<Details>> {
         let state_dir = &self.host.state_dir;
         let taken = sequence::next_in(state_dir);
         let sequence = taken.map_err(CheckpointError::io(sequence::counter(state_dir)))?;
@@ -94,14 +90,14 @@ impl Open {
         History::new(&self.folder.dir, &mut self.manager)
     }
 
-    fn wanted(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<Wanted, CheckpointError> {
+    fn wanted(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<Wanted> {
         let paths = self.chosen(&choice.paths)?;
         Ok(Wanted { paths, conflicts: choice.conflicts, ..Wanted::everything(line.snapshot_id()) })
     }
 
     /// Rule that separates the agent's changes from those of others: the mark, if it covers the time since the
     /// checkpoint.
-    fn rule(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<OwnerRules, CheckpointError> {
+    fn rule(&self, line: &Checkpoint, choice: &CheckpointChoice) -> Result<OwnerRules> {
         let marks = PendingCalls::load(&self.folder)?;
         // The mark may be gone with an old checkpoint or by a power loss: then it is ignored.
         let record = self.record()?;
@@ -136,7 +132,7 @@ impl Open {
         &self,
         line: &Checkpoint,
         paths: impl Iterator<Item = &'a PathBuf>,
-    ) -> Result<Vec<Their>, CheckpointError> {
+    ) -> Result<Vec<Their>> {
         let theirs = Theirs::load(&self.folder)?;
         let marks = PendingCalls::load(&self.folder)?;
         let mut all = Vec::new();
@@ -151,7 +147,7 @@ impl Open {
     }
 
     /// Absolute paths below the project, without links in them.
-    pub(super) fn chosen(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CheckpointError> {
+    pub(super) fn chosen(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut chosen = Vec::new();
         for path in paths {
             let place = project::place(path)?;
@@ -196,6 +192,6 @@ impl Deref for ProjectPlan {
     }
 }
 
-pub(super) fn random_id() -> Result<String, CheckpointError> {
+pub(super) fn random_id() -> Result<String> {
     nono_sys::random::id::<6>().map_err(CheckpointError::io("/dev/urandom"))
 }

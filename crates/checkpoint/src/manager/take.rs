@@ -12,7 +12,7 @@ use nono_snapshot::{CaptureError, Coverage, Gaps, Manifest, Next, SnapshotError}
 use super::open::{Bounds, Open};
 use super::restore::random_id;
 use super::{CheckpointManager, Ensured, Skip};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::folder::Folder;
 use crate::history::{Checkpoint, CheckpointId};
 use crate::origin::Origin;
@@ -49,7 +49,7 @@ impl CheckpointManager {
     }
 
     /// Begins a turn with a unique name, and returns it.
-    pub fn begin_turn(&mut self) -> Result<String, CheckpointError> {
+    pub fn begin_turn(&mut self) -> Result<String> {
         let turn = random_id()?;
         self.new_turn(&turn);
         Ok(turn)
@@ -81,7 +81,7 @@ impl CheckpointManager {
     }
 
     /// Begins a call of the agent that needs no checkpoint: changes until now are not attributed to it.
-    pub fn agent_begins(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+    pub fn agent_begins(&mut self, dir: &Path, origin: &Origin) -> Result<()> {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
         let now = open.manager.look_now(Next::default())?;
@@ -90,21 +90,17 @@ impl CheckpointManager {
     }
 
     /// Ends a call of the agent and sets the mark: later differences from it are attributed to others.
-    pub fn agent_left(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+    pub fn agent_left(&mut self, dir: &Path, origin: &Origin) -> Result<()> {
         let origin = self.whole(origin);
         let Some(mut open) = self.open_if_any(dir)? else { return Ok(()) };
         // With the exclusions of the last checkpoint: an agent must not hide its changes by an ignore file.
-        let newest = open.record()?.newest();
-        let now = match newest {
-            Some(newest) => open.manager.look_now_as(&newest.into())?,
-            None => open.manager.look_now(Next::default())?,
-        };
+        let now = open.look_now_as_newest()?;
         let marks = PendingCalls::end(&open.folder, &mut open.manager, &now, &origin)?;
         marks.set(&open.folder, &mut open.manager, now)
     }
 
     /// Ends all open calls of a conversation whose agent has stopped. Earlier changes stay attributed.
-    pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<(), CheckpointError> {
+    pub fn agent_stopped(&mut self, dir: &Path, origin: &Origin) -> Result<()> {
         let done = Origin { call: None, ..self.whole(origin) };
         let Some(open) = self.open_if_any(dir)? else { return Ok(()) };
         let waits = PendingCalls::load(&open.folder)?.has_open_calls_of(&done);
@@ -112,7 +108,7 @@ impl CheckpointManager {
         if waits { self.agent_left(dir, &done) } else { Ok(()) }
     }
 
-    fn open_if_any(&self, dir: &Path) -> Result<Option<Open>, CheckpointError> {
+    fn open_if_any(&self, dir: &Path) -> Result<Option<Open>> {
         match self.open(dir, Bounds::Settings) {
             Err(CheckpointError::NoProject { .. }) => Ok(None),
             other => other.map(Some),
@@ -150,7 +146,7 @@ impl CheckpointManager {
         reason: &str,
         origin: &Origin,
         wish: Wish,
-    ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>), CheckpointError> {
+    ) -> Result<(Ensured, Option<(TurnKey, CheckpointId)>)> {
         let attempt = || self.attempt(root, reason, origin, wish, Gaps::Refuse);
         let mut taken = quota::retry(attempt, no_room, |needed| self.make_room(&root.dir, needed))?;
         // A call goes on in any case: a checkpoint with known gaps is better than none.
@@ -168,14 +164,7 @@ impl CheckpointManager {
         Ok((ensured, key))
     }
 
-    fn attempt(
-        &self,
-        root: &Root,
-        reason: &str,
-        origin: &Origin,
-        wish: Wish,
-        gaps: Gaps,
-    ) -> Result<Ensured, CheckpointError> {
+    fn attempt(&self, root: &Root, reason: &str, origin: &Origin, wish: Wish, gaps: Gaps) -> Result<Ensured> {
         let mut folder = Folder::create(&self.host, &root.dir)?;
         folder.touch()?;
         let fresh = !folder.has_record();
@@ -197,13 +186,7 @@ impl CheckpointManager {
         taken
     }
 
-    fn next(
-        &self,
-        open: &mut Open,
-        reason: &str,
-        origin: &Origin,
-        wish: Wish,
-    ) -> Result<Ensured, CheckpointError> {
+    fn next(&self, open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<Ensured> {
         let now = open.manager.look_now(Next::default())?;
         let marks = match wish {
             Wish::Call => {
@@ -270,7 +253,7 @@ fn key_of(origin: &Origin, project: &ProjectHash) -> TurnKey {
     TurnKey { agent, session, turn, project: project.clone() }
 }
 
-fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<Ensured, CheckpointError> {
+fn first(open: &mut Open, reason: &str, origin: &Origin, wish: Wish) -> Result<Ensured> {
     let manifest = open.manager.create_baseline()?;
     let checkpoint = open.write_down(&manifest, reason, origin, None)?;
     if wish == Wish::Call {
@@ -288,7 +271,7 @@ impl Open {
         reason: &str,
         origin: &Origin,
         max: Option<u32>,
-    ) -> Result<Checkpoint, CheckpointError> {
+    ) -> Result<Checkpoint> {
         let record = self.record()?;
         let missing = || {
             let what = format!("its record has no snapshot {}", manifest.number);

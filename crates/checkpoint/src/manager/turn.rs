@@ -15,7 +15,7 @@ use nono_snapshot::{Change, ChangeType, SnapshotId};
 use super::open::{Bounds, Open};
 use super::{CheckpointChoice, CheckpointManager, ProjectOutcome, ProjectPlan};
 use crate::call_log::{self, CallRecord, Span};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, Stats, TurnLink};
 use crate::pending_calls::PendingCalls;
 use crate::restores::Details;
@@ -105,7 +105,7 @@ fn is_same_content(one: &Version, other: &Version) -> bool {
 
 impl CheckpointManager {
     /// Turns of a project, newest first.
-    pub fn turns(&self, dir: &Path) -> Result<Vec<WorkedTurn>, CheckpointError> {
+    pub fn turns(&self, dir: &Path) -> Result<Vec<WorkedTurn>> {
         let open = self.open(dir, Bounds::Settings)?;
         let lines = call_log::load(&open.folder.dir)?;
         let turns = open.history.turns.iter().rev();
@@ -113,7 +113,7 @@ impl CheckpointManager {
     }
 
     /// Finds a turn by a number of the list (1 is the newest), an id or its beginning.
-    pub fn find_turn(&self, dir: &Path, text: &str) -> Result<TurnLink, CheckpointError> {
+    pub fn find_turn(&self, dir: &Path, text: &str) -> Result<TurnLink> {
         self.open(dir, Bounds::Settings)?.turn_link(text)
     }
 
@@ -123,7 +123,7 @@ impl CheckpointManager {
         dir: &Path,
         turn: &TurnLink,
         choice: &CheckpointChoice,
-    ) -> Result<ProjectPlan, CheckpointError> {
+    ) -> Result<ProjectPlan> {
         let mut open = self.open(dir, Bounds::None)?;
         let _paused = open.manager.make_room_to_restore()?;
         let line = open.before_turn(turn)?;
@@ -142,7 +142,7 @@ impl CheckpointManager {
         dir: &Path,
         turn: &TurnLink,
         choice: &CheckpointChoice,
-    ) -> Result<ProjectOutcome, CheckpointError> {
+    ) -> Result<ProjectOutcome> {
         let mut open = self.open(dir, Bounds::None)?;
         let _paused = open.manager.make_room_to_restore()?;
         let line = open.before_turn(turn)?;
@@ -196,7 +196,7 @@ impl Open {
         Some(WorkedTurn { link: link.clone(), checkpoint, calls, files, stats })
     }
 
-    fn turn_link(&self, text: &str) -> Result<TurnLink, CheckpointError> {
+    fn turn_link(&self, text: &str) -> Result<TurnLink> {
         let links = &self.history.turns;
         let none = || CheckpointError::NoTurn { turn: text.to_owned(), project: self.workdir().to_owned() };
         let is_number = text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -217,13 +217,13 @@ impl Open {
         }
     }
 
-    fn before_turn(&self, turn: &TurnLink) -> Result<Checkpoint, CheckpointError> {
+    fn before_turn(&self, turn: &TurnLink) -> Result<Checkpoint> {
         let none = || CheckpointError::NoTurn { turn: turn.turn.clone(), project: self.workdir().to_owned() };
         self.history.find(&turn.checkpoint).cloned().ok_or_else(none)
     }
 
     /// Change of each path over these spans.
-    fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, TurnChange>, CheckpointError> {
+    fn joined(&self, spans: &[Span]) -> Result<BTreeMap<PathBuf, TurnChange>> {
         let mut all: BTreeMap<PathBuf, TurnChange> = BTreeMap::new();
         for Span { from, to } in spans {
             for change in self.manager.diff(from, to)?.into_iter().filter(|change| !is_git(&change.path)) {
@@ -242,7 +242,7 @@ impl Open {
     }
 
     /// Steps to undo a turn; paths with the same states before and after form one part.
-    fn parts(&self, turn: &TurnLink, choice: &CheckpointChoice) -> Result<Parts, CheckpointError> {
+    fn parts(&self, turn: &TurnLink, choice: &CheckpointChoice) -> Result<Parts> {
         let chosen = self.chosen(&choice.paths)?;
         let is_chosen = |path: &Path| chosen.is_empty() || chosen.iter().any(|above| path.starts_with(above));
         let spans = call_log::spans(&call_log::load(&self.folder.dir)?, turn);
@@ -291,12 +291,7 @@ impl Open {
     }
 
     /// Topmost directory that was created for a file, which is removed with it.
-    fn made(
-        &self,
-        path: &Path,
-        change: &Change,
-        from: &SnapshotId,
-    ) -> Result<Option<PathBuf>, CheckpointError> {
+    fn made(&self, path: &Path, change: &Change, from: &SnapshotId) -> Result<Option<PathBuf>> {
         let mut made = None;
         if change.change_type == ChangeType::Created {
             for above in path.ancestors().skip(1).take_while(|above| *above != self.workdir()) {

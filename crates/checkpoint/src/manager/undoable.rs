@@ -8,9 +8,9 @@ use nono_snapshot::{ChangedByOthers, SnapshotError, SnapshotId};
 
 use super::CheckpointManager;
 use super::open::Bounds;
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::{Checkpoint, CheckpointId, History};
-use crate::pending_calls::{PendingCalls, Theirs};
+use crate::pending_calls::{PendingCalls, Theirs, Whose};
 use crate::project;
 use crate::restores::{ProjectRestores, Restore};
 
@@ -30,27 +30,25 @@ pub struct Undoable {
 
 impl CheckpointManager {
     /// Paths that others changed between the calls of agents, with the content the agent had left.
-    pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>, CheckpointError> {
+    pub fn others(&self, dir: &Path) -> Result<Vec<ChangedByOthers>> {
         let mut open = self.open(dir, Bounds::Settings)?;
         let marks = PendingCalls::load(&open.folder)?;
         let mut theirs = Theirs::load(&open.folder)?;
-        if let Some(mark) = marks.mark().filter(|_| !marks.has_open_calls()) {
+        if let Some(mark) = marks.settled_mark() {
             // Changes since the last call are not attributed yet.
             let now = open.manager.look_now_as(mark)?;
-            for change in open.manager.changes_until(mark, &now)? {
-                theirs.add(&change.path, change.old.as_ref().and_then(|old| old.hash));
-            }
+            theirs.take(&open.manager.changes_until(mark, &now)?, Whose::Theirs);
         }
         Ok(theirs.into_paths().into_iter().map(|(path, left)| ChangedByOthers { path, left }).collect())
     }
 
     /// Checkpoint that the whole project was restored to, if no work began since.
-    pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>, CheckpointError> {
+    pub fn here(&self, dir: &Path) -> Result<Option<CheckpointId>> {
         Ok(self.undoable(dir, &[])?.and_then(|undoable| undoable.here))
     }
 
     /// Possible undos in a directory, or for these paths in it; `None` without checkpoints. Waits for no lock.
-    pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>, CheckpointError> {
+    pub fn undoable(&self, dir: &Path, paths: &[PathBuf]) -> Result<Option<Undoable>> {
         let project = match self.root_of(dir) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => return Ok(None),
             other => other?.dir,

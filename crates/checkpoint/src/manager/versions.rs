@@ -7,7 +7,7 @@ use nono_snapshot::{ContentHash, SnapshotError, SnapshotId};
 use super::CheckpointManager;
 use super::open::{Bounds, Open};
 use crate::call_log::{self, CallRecord, TurnKey};
-use crate::error::CheckpointError;
+use crate::error::{CheckpointError, Result};
 use crate::history::CheckpointId;
 use crate::project;
 use crate::restores::ProjectRestores;
@@ -45,32 +45,32 @@ pub enum ChangedBy {
     Beginning,
 }
 
-/// Known content of a file at some time.
-#[derive(Clone, Debug)]
-enum Observation<'a> {
-    Checkpoint(&'a str, Option<ContentHash>),
-    Call(&'a CallRecord, Option<ContentHash>, Option<ContentHash>),
+/// Known content of a file at some time: in a checkpoint, or around a call.
+#[derive(Clone, Copy, Debug)]
+struct Observation<'a> {
+    time: &'a str,
+    before: Option<ContentHash>,
+    after: Option<ContentHash>,
+    call: Option<&'a CallRecord>,
 }
 
-impl Observation<'_> {
-    fn time(&self) -> &str {
-        match self {
-            Observation::Checkpoint(time, _) => time,
-            Observation::Call(line, ..) => &line.time,
-        }
+impl<'a> Observation<'a> {
+    fn checkpoint(time: &'a str, content: Option<ContentHash>) -> Observation<'a> {
+        Observation { time, before: content, after: content, call: None }
     }
 
-    /// Content before the observation.
-    fn before(&self) -> Option<ContentHash> {
-        match self {
-            Observation::Checkpoint(_, content) | Observation::Call(_, content, _) => *content,
-        }
+    fn call(
+        line: &'a CallRecord,
+        before: Option<ContentHash>,
+        after: Option<ContentHash>,
+    ) -> Observation<'a> {
+        Observation { time: &line.time, before, after, call: Some(line) }
     }
 }
 
 impl CheckpointManager {
     /// Versions of a file in its project's history, oldest first; empty if it has no history.
-    pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>, CheckpointError> {
+    pub fn versions(&self, path: &Path) -> Result<Vec<FileVersion>> {
         let path = project::place(path)?;
         let open = match self.open(&path, Bounds::Settings) {
             Err(CheckpointError::NoProject { .. } | CheckpointError::TooBroad { .. }) => {
@@ -83,7 +83,7 @@ impl CheckpointManager {
         for line in &open.history.checkpoints {
             // An unreadable checkpoint is skipped.
             if let Ok(content) = open.content_at(&line.id, &path) {
-                seen.push(Observation::Checkpoint(&line.time, content));
+                seen.push(Observation::checkpoint(&line.time, content));
             }
         }
         let record = open.record()?;
@@ -91,12 +91,12 @@ impl CheckpointManager {
         let mut touched = Vec::new();
         for line in &lines {
             if let Some(one) = line.paths.iter().find(|one| one.path == path) {
-                touched.push(Observation::Call(line, one.old, one.new));
+                touched.push(Observation::call(line, one.old, one.new));
             } else if line.more > 0 && is_there(&line.from) && is_there(&line.to) {
                 // The entry does not list all paths, but its states have them.
                 let at = |id| nono_history::content_at(&open.manager, Some(id), &path);
                 let (old, new) = (at(&line.from)?, at(&line.to)?);
-                touched.extend((old != new).then_some(Observation::Call(line, old, new)));
+                touched.extend((old != new).then_some(Observation::call(line, old, new)));
             }
         }
         let log = ProjectRestores::load(&open.folder.dir)?;
@@ -112,18 +112,13 @@ impl CheckpointManager {
     }
 
     /// Content of a path in a checkpoint.
-    pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>, CheckpointError> {
+    pub fn content_at(&self, path: &Path, id: &CheckpointId) -> Result<Option<ContentHash>> {
         let path = project::place(path)?;
         self.open(&path, Bounds::None)?.content_at(id, &path)
     }
 
     /// Bytes of a content in the project of a path; `None` if they are not kept, or exceed `limit`.
-    pub fn content(
-        &self,
-        path: &Path,
-        content: ContentHash,
-        limit: u64,
-    ) -> Result<Option<Vec<u8>>, CheckpointError> {
+    pub fn content(&self, path: &Path, content: ContentHash, limit: u64) -> Result<Option<Vec<u8>>> {
         let open = self.open(&project::place(path)?, Bounds::None)?;
         match open.manager.content(content, limit) {
             Err(SnapshotError::Store(_)) => Ok(None),
@@ -144,7 +139,7 @@ impl CheckpointManager {
 }
 
 impl Open {
-    fn content_at(&self, id: &CheckpointId, path: &Path) -> Result<Option<ContentHash>, CheckpointError> {
+    fn content_at(&self, id: &CheckpointId, path: &Path) -> Result<Option<ContentHash>> {
         let missing =
             || CheckpointError::NotFound { text: id.to_string(), project: self.workdir().to_owned() };
         let line = self.history.find(id).ok_or_else(missing)?;
@@ -163,18 +158,15 @@ fn merged<'a>(checkpoints: Vec<Observation<'a>>, lines: Vec<Observation<'a>>) ->
             (Some(_), None) => false,
             (None, Some(_)) => true,
             (Some(checkpoint), Some(line)) => {
-                line.time() < checkpoint.time()
-                    || line.time() == checkpoint.time()
+                line.time < checkpoint.time
+                    || line.time == checkpoint.time
                         && !all.is_empty()
-                        && checkpoint.before() != present
-                        && line.before() == present
+                        && checkpoint.before != present
+                        && line.before == present
             }
         };
         let next = if line_first { lines.next() } else { checkpoints.next() };
-        present = match &next {
-            Some(Observation::Checkpoint(_, content) | Observation::Call(_, _, content)) => *content,
-            None => present,
-        };
+        present = next.map_or(present, |next| next.after);
         all.extend(next);
     }
 }
@@ -185,7 +177,7 @@ fn versions_between(seen: Vec<Observation<'_>>, restored: &[u64]) -> Vec<FileVer
     let mut present: Option<ContentHash> = None;
     let mut since: Option<String> = None;
     for one in seen {
-        let (time, before) = (one.time().to_owned(), one.before());
+        let (time, before) = (one.time.to_owned(), one.before);
         if before != present {
             let by = match &since {
                 None => ChangedBy::Beginning,
@@ -195,7 +187,7 @@ fn versions_between(seen: Vec<Observation<'_>>, restored: &[u64]) -> Vec<FileVer
             versions.push(FileVersion { time: time.clone(), by, old: present, new: before });
             present = before;
         }
-        if let Observation::Call(line, old, new) = one {
+        if let Some(line) = one.call {
             let by = ChangedBy::Turn {
                 key: line.turn.clone(),
                 prompt: None,
@@ -203,8 +195,8 @@ fn versions_between(seen: Vec<Observation<'_>>, restored: &[u64]) -> Vec<FileVer
                 reason: line.reason.clone(),
                 at_once: line.at_once,
             };
-            versions.push(FileVersion { time: time.clone(), by, old, new });
-            present = new;
+            versions.push(FileVersion { time: time.clone(), by, old: before, new: one.after });
+            present = one.after;
         }
         since = Some(time);
     }
@@ -244,12 +236,12 @@ mod tests {
                 times.chars().map(|second| format!("2026-11-17T12:00:0{second}Z")).collect();
             let (first, second) = (line(&at[1]), line(&at[3]));
             let checkpoints = vec![
-                Observation::Checkpoint(&at[0], Some(content("a"))),
-                Observation::Checkpoint(&at[2], Some(content("b"))),
+                Observation::checkpoint(&at[0], Some(content("a"))),
+                Observation::checkpoint(&at[2], Some(content("b"))),
             ];
             let lines = vec![
-                Observation::Call(&first, Some(content("a")), Some(content("b"))),
-                Observation::Call(&second, Some(content("b")), Some(content("c"))),
+                Observation::call(&first, Some(content("a")), Some(content("b"))),
+                Observation::call(&second, Some(content("b")), Some(content("c"))),
             ];
             let versions = versions_between(merged(checkpoints, lines), &[]);
             let by: Vec<bool> = versions.iter().map(|one| matches!(one.by, ChangedBy::Turn { .. })).collect();

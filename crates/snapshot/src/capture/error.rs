@@ -7,6 +7,9 @@ use crate::build::BuildError;
 use crate::exclusion::RulesError;
 use crate::store::StoreError;
 
+/// Result with [`CaptureError`], unless another error is named.
+pub(crate) type Result<T, E = CaptureError> = std::result::Result<T, E>;
+
 /// Reason why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {

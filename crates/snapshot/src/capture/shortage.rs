@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CaptureError, CaptureRequest};
+use super::CaptureRequest;
+use crate::capture::error::Result;
 use crate::paths;
 use crate::store::WriteOptions;
 
@@ -17,10 +18,7 @@ pub(crate) struct Shortage<'a> {
 }
 
 /// Write options of an attempt.
-pub(super) fn write_options(
-    request: &CaptureRequest<'_>,
-    compress: bool,
-) -> Result<WriteOptions, CaptureError> {
+pub(super) fn write_options(request: &CaptureRequest<'_>, compress: bool) -> Result<WriteOptions> {
     let budget = request.options.budget;
     let spare = budget.map_or(0, |budget| budget / 16);
     let mut options = WriteOptions { compress, budget, spare, ..WriteOptions::default() };

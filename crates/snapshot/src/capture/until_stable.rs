@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use super::{CaptureError, OneRoot, Totals, Workers, repositories};
 use crate::build::{self, Built};
 use crate::cache::{Cache, CachedRoot, NewCache};
+use crate::capture::error::Result;
 use crate::coverage::CoverageNote;
 use crate::dirs::Dirs;
 use crate::exclusion::Rules;
@@ -35,7 +36,7 @@ impl OneRoot<'_> {
         found: (&FoundStat, Time),
         mut workers: Workers<'s>,
         all: &mut Totals,
-    ) -> Result<StableScan<'s>, CaptureError> {
+    ) -> Result<StableScan<'s>> {
         let mut rules = self.rules()?;
         let mut unstable: Vec<Vec<u8>> = Vec::new();
         let mut last: Option<Cache> = None;
@@ -68,7 +69,7 @@ impl OneRoot<'_> {
             let growing: Vec<CoverageNote> = growing.collect();
             let changed = repositories::changed(&dirs, &scanned.listings);
             let Some(worker) = workers.first_mut() else { break };
-            let built = build::build(scanned.listings, &scanned.links, known, worker.store())?;
+            let built = build::build(scanned.listings, &scanned.links, known, &mut worker.store)?;
             if changed.is_empty() {
                 let (scanned, again) = (scanned.counts, last.is_some());
                 all.coverage.notes.extend(growing);

@@ -8,7 +8,7 @@ use super::both_known;
 use super::walk::{Depth, Pair, SideSlot, Visit, walk};
 use crate::node::{Kind, Omitted, Reason, Stamp};
 use crate::paths;
-use crate::state::{ObjectError, Objects, SnapshotState};
+use crate::state::{Objects, Result, SnapshotState};
 
 /// An excluded entry that is gone or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -70,7 +70,7 @@ fn loss(then: &Omitted, now: &SideSlot<'_>) -> Option<Loss> {
 }
 
 /// Entries that `a` excluded and that are gone or changed in `b`, sorted by path.
-pub fn lost(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Lost>, ObjectError> {
+pub fn lost(a: &SnapshotState, b: &SnapshotState, objects: &dyn Objects) -> Result<Vec<Lost>> {
     let mut lost = Vec::new();
     for (a, b) in both_known(a, b) {
         let path = a.path.parent().unwrap_or(Path::new("/")).to_path_buf();
@@ -87,7 +87,7 @@ struct Search<'a> {
 }
 
 impl Visit for Search<'_> {
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool> {
         if let SideSlot::Omitted(then) = &pair.a {
             let path = || self.path.join(pair.name);
             self.lost.extend(Lost::of(then, &pair.b, path));
@@ -101,7 +101,7 @@ impl Visit for Search<'_> {
         Ok(descend)
     }
 
-    fn leave(&mut self) -> Result<(), ObjectError> {
+    fn leave(&mut self) -> Result<()> {
         self.path.pop();
         Ok(())
     }
@@ -112,7 +112,7 @@ pub(crate) fn is_same_but_left_out(
     a: &SnapshotState,
     b: &SnapshotState,
     objects: &dyn Objects,
-) -> Result<bool, ObjectError> {
+) -> Result<bool> {
     let known = both_known(a, b);
     if a.roots.len() != b.roots.len() || known.len() != a.roots.len() {
         return Ok(a == b);
@@ -132,7 +132,7 @@ struct Compare {
 }
 
 impl Visit for Compare {
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool> {
         let same = match (&pair.a, &pair.b) {
             (SideSlot::Omitted(a), SideSlot::Omitted(b)) => {
                 a.is_dir == b.is_dir && a.reason.cause() == b.reason.cause()
@@ -147,7 +147,7 @@ impl Visit for Compare {
         Ok(self.same && pair.a.entry().is_some())
     }
 
-    fn leave(&mut self) -> Result<(), ObjectError> {
+    fn leave(&mut self) -> Result<()> {
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::hash::{MerkleRoot, TreeId};
 use crate::node::{Entry, Kind, Name, Node, Omitted};
-use crate::state::{ObjectError, ObjectName, Objects};
+use crate::state::{ObjectError, ObjectName, Objects, Result};
 
 /// An entry, kept alive by its node.
 #[derive(Clone)]
@@ -72,9 +72,9 @@ pub(crate) struct Pair<'a> {
 
 pub(crate) trait Visit {
     /// Called for a name whose sides differ. True: descend into directories, and [`Visit::leave`] follows.
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError>;
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool>;
 
-    fn leave(&mut self) -> Result<(), ObjectError>;
+    fn leave(&mut self) -> Result<()>;
 }
 
 /// Entries that a walk skips.
@@ -92,7 +92,7 @@ pub(crate) fn walk(
     depth: Depth,
     objects: &dyn Objects,
     visit: &mut impl Visit,
-) -> Result<(), ObjectError> {
+) -> Result<()> {
     let root = |entry: &Entry| Arc::new(Node { entries: vec![entry.clone()], omitted: Vec::new() });
     let mut stack = vec![DiffFrame::new(a.map(root), b.map(root))];
     while let Some(frame) = stack.last_mut() {
@@ -145,7 +145,7 @@ struct Sealed {
 
 impl Sealed {
     /// Load the node, and check it against the Merkle root of the snapshot.
-    fn load(self, objects: &dyn Objects) -> Result<Arc<Node>, ObjectError> {
+    fn load(self, objects: &dyn Objects) -> Result<Arc<Node>> {
         let node = objects.node(self.tree)?;
         if node.merkle() == self.merkle {
             return Ok(node);

@@ -90,7 +90,7 @@ impl Judge {
             // A case-folded index does not have the paths on disk: keep all of them.
             return Ok(tracked.clone());
         }
-        let place = from.repository.place();
+        let place = &from.repository.place;
         let among = |set: &PathSet, is_dir| {
             let mut walk = FreezeWalk::new(&self.shared);
             PathSet::from_sorted(set.iter().filter(|path| {

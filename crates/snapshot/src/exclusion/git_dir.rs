@@ -22,16 +22,6 @@ pub(super) struct GitDir {
     common: Option<OwnedFd>,
 }
 
-/// Result of looking for a repository at `.git`.
-#[derive(Debug)]
-pub(super) enum GitEntry {
-    /// Not a repository.
-    Nothing,
-    Repository(GitDir),
-    /// Cannot be read.
-    Unreadable(io::Error),
-}
-
 /// The settings of a repository's configuration that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GitSettings {
@@ -39,20 +29,8 @@ pub(super) struct GitSettings {
     pub(super) id_len: usize,
 }
 
-/// Look for a repository at `.git` in a directory.
-pub(super) fn find(dir: BorrowedFd<'_>) -> GitEntry {
-    match open_at_dot_git(dir) {
-        Ok(Some(found)) => match found.is_repository() {
-            Ok(true) => GitEntry::Repository(found),
-            Ok(false) => GitEntry::Nothing,
-            Err(error) => GitEntry::Unreadable(error),
-        },
-        Ok(None) => GitEntry::Nothing,
-        Err(error) => GitEntry::Unreadable(error),
-    }
-}
-
-fn open_at_dot_git(dir: BorrowedFd<'_>) -> io::Result<Option<GitDir>> {
+/// Look for a repository at `.git` in a directory. An error means that it cannot be read.
+pub(super) fn find(dir: BorrowedFd<'_>) -> io::Result<Option<GitDir>> {
     let Some(stat) = absent_is_none(statat(dir, ".git", AtFlags::empty()))? else { return Ok(None) };
     let own = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => open_dir(dir, b".git")?,
@@ -70,7 +48,8 @@ fn open_at_dot_git(dir: BorrowedFd<'_>) -> io::Result<Option<GitDir>> {
         },
         None => None,
     };
-    Ok(Some(GitDir { own, common }))
+    let found = GitDir { own, common };
+    Ok(found.is_repository()?.then_some(found))
 }
 
 impl GitDir {

@@ -16,7 +16,7 @@ const MOST_OPEN: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Repository {
-    place: WorktreeTop,
+    pub(super) place: WorktreeTop,
     pub(super) fold: bool,
     tracked: OnceLock<Result<Tracked, String>>,
     unread: Mutex<Option<Unread>>,
@@ -99,10 +99,6 @@ impl Repository {
 
     pub(super) fn known(place: WorktreeTop, fold: bool, tracked: Result<Tracked, String>) -> Repository {
         Repository { place, fold, tracked: OnceLock::from(tracked), unread: Mutex::new(None) }
-    }
-
-    pub(super) fn place(&self) -> &WorktreeTop {
-        &self.place
     }
 
     /// Tracked paths, or why they are unknown.

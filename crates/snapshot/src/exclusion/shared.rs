@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::caller_rules::CallerRules;
 use super::frozen::FrozenRules;
-use super::git_dir::{self, GitEntry};
+use super::git_dir;
 use super::repository::{Repository, WorktreeTop};
 use super::{Evidence, ExclusionConfig, ExclusionNote, RuleFiles, RulesError, artifacts};
 use crate::bytes::Writer;
@@ -202,9 +202,8 @@ impl RootRules {
             Some(RepositoryRecord { repository: Arc::new(repository), exclude: None })
         };
         let git = match git_dir::find(dir) {
-            GitEntry::Nothing => return None,
-            GitEntry::Repository(git) => git,
-            GitEntry::Unreadable(error) => return unknown(&error),
+            Ok(found) => found?,
+            Err(error) => return unknown(&error),
         };
         let settings = match git.settings() {
             Ok(settings) => settings,

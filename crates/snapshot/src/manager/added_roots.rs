@@ -11,7 +11,7 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::{Captured, Manifest, SnapshotError, SnapshotManager};
+use super::{Captured, Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::RulesFrom;
 use crate::coverage::{Cause, Coverage, Protection};
 use crate::dirs::open_dir;
@@ -26,7 +26,7 @@ use crate::state::{ObjectError, Objects, RootContent, RootState, SnapshotState};
 
 impl SnapshotManager {
     /// Whether the entry at `path` (absolute) is captured with the current roots.
-    pub fn is_tracked(&self, path: &Path) -> Result<bool, SnapshotError> {
+    pub fn is_tracked(&self, path: &Path) -> Result<bool> {
         let record = self.recorded()?;
         let last = self.session.newest_sheet(&record)?.ok_or_else(|| self.no_baseline())?;
         self.is_covered(&last, path)
@@ -37,7 +37,7 @@ impl SnapshotManager {
     /// and no link in it is followed; if nothing exists there, that is the state restored. Returns `None` if the path
     /// is tracked already. A path that cannot be captured, or not completely for lack of space, is an error and is not
     /// added.
-    pub fn add_root(&mut self, path: &Path) -> Result<Option<Manifest>, SnapshotError> {
+    pub fn add_root(&mut self, path: &Path) -> Result<Option<Manifest>> {
         if !is_plain(path) {
             return Err(SnapshotError::NoName { path: path.to_owned() });
         }
@@ -65,7 +65,7 @@ impl SnapshotManager {
     }
 
     /// Capture the new root alone. The others are passed along, so that a root inside it is left out.
-    fn capture_late(&mut self, path: &Path) -> Result<Captured, SnapshotError> {
+    fn capture_late(&mut self, path: &Path) -> Result<Captured> {
         let one = [path.to_owned()];
         let all: Vec<PathBuf> = self.roots.iter().cloned().chain(one.clone()).collect();
         // The path is named explicitly, so its absence is a valid state.
@@ -86,7 +86,7 @@ impl SnapshotManager {
         }
     }
 
-    fn is_covered(&self, last: &ManifestBody, path: &Path) -> Result<bool, SnapshotError> {
+    fn is_covered(&self, last: &ManifestBody, path: &Path) -> Result<bool> {
         if let Some(root) = last.state.root(path) {
             // A root that could not be captured when the session began has no state to restore.
             return match &root.content {
@@ -104,7 +104,7 @@ impl SnapshotManager {
     }
 
     /// Whether the rules of the enclosing root include this path, which the last snapshot has not seen.
-    fn would_be_taken(&self, last: &ManifestBody, path: &Path) -> Result<bool, SnapshotError> {
+    fn would_be_taken(&self, last: &ManifestBody, path: &Path) -> Result<bool> {
         let around = |(root, _): &(&RootState, &Option<ContentHash>)| path.starts_with(&root.path);
         let roots = last.state.roots.iter().zip(&last.rules).filter(around);
         let innermost = roots.max_by_key(|(root, _)| root.path.components().count());
@@ -120,11 +120,7 @@ impl SnapshotManager {
     }
 
     /// The state that a snapshot stands for with the current roots: see the module documentation.
-    pub(super) fn whole(
-        &self,
-        record: &SnapshotList,
-        id: &SnapshotId,
-    ) -> Result<ManifestBody, SnapshotError> {
+    pub(super) fn whole(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody> {
         let mut sheet = self.session.sheet(record, id)?;
         let Some(number) = sheet.number() else { return Ok(sheet) };
         let objects = StoreObjects::new(&self.store);
@@ -140,11 +136,7 @@ impl SnapshotManager {
         Ok(sheet)
     }
 
-    pub(super) fn first_state(
-        &self,
-        record: &SnapshotList,
-        late: &LateRoot,
-    ) -> Result<Captive, SnapshotError> {
+    pub(super) fn first_state(&self, record: &SnapshotList, late: &LateRoot) -> Result<Captive> {
         let sheet = self.session.sheet(record, &SnapshotId::Number(late.first))?;
         let roots = sheet.state.roots.into_iter().zip(sheet.rules);
         let found = roots.into_iter().find(|(root, _)| root.path == late.path);
@@ -154,7 +146,7 @@ impl SnapshotManager {
     }
 
     /// A snapshot with the first states of the roots added later, in its coverage too.
-    pub fn load_whole(&self, id: &SnapshotId) -> Result<Manifest, SnapshotError> {
+    pub fn load_whole(&self, id: &SnapshotId) -> Result<Manifest> {
         let record = self.recorded()?;
         let mut sheet = self.whole(&record, id)?;
         let own = self.session.sheet(&record, id)?.state;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::SnapshotError;
-use super::SnapshotManager;
 use super::upkeep::{SettleReport, settle};
+use super::{Result, SnapshotManager};
 
 #[derive(Debug, Default)]
 pub(super) struct Background {
     cancel: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<SettleReport, SnapshotError>>>,
+    thread: Option<JoinHandle<Result<SettleReport>>>,
 }
 
 impl Background {
@@ -28,7 +27,7 @@ impl Background {
     }
 
     /// Wait for it, and return its result; `None` if it was not running.
-    pub(super) fn wait(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
+    pub(super) fn wait(&mut self) -> Option<Result<SettleReport>> {
         // A panic was reported by its thread; the store is as sound as after a kill.
         self.thread.take().and_then(|thread| thread.join().ok())
     }
@@ -43,7 +42,7 @@ impl Drop for Background {
 impl SnapshotManager {
     /// Wait for settling in the background and return its result; `None` if it was not running. A failure is retried
     /// after the next snapshot, or by [`SnapshotManager::settle`].
-    pub fn wait_settled(&mut self) -> Option<Result<SettleReport, SnapshotError>> {
+    pub fn wait_settled(&mut self) -> Option<Result<SettleReport>> {
         self.background.wait()
     }
 

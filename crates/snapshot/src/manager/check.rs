@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::sessions::sessions;
 use super::upkeep::{caches, each_object};
-use super::{SnapshotError, SnapshotManager};
+use super::{Result, SnapshotManager};
 use crate::hash::{ContentHash, MerkleRoot, TreeId};
 use crate::manifest::{ManifestBody, SnapshotId};
 use crate::node::{Entry, Kind};
@@ -60,11 +60,7 @@ struct StoreChecks {
 
 impl Checks {
     /// Check a store and what belongs to no session, once for all sessions.
-    pub fn verify_store(
-        &mut self,
-        store: &Store,
-        observer: &dyn Observer,
-    ) -> Result<VerifyReport, SnapshotError> {
+    pub fn verify_store(&mut self, store: &Store, observer: &dyn Observer) -> Result<VerifyReport> {
         let known = &mut self.of(store).report;
         if let Some(report) = known {
             return Ok(report.clone());
@@ -83,19 +79,19 @@ impl Checks {
 
 impl SnapshotManager {
     /// Check everything: each object in the store, and each snapshot of this session down to the last file.
-    pub fn verify(&mut self) -> Result<VerifyReport, SnapshotError> {
+    pub fn verify(&mut self) -> Result<VerifyReport> {
         self.verify_with(&mut Checks::default())
     }
 
     /// The same for one of several sessions.
-    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<VerifyReport, SnapshotError> {
+    pub fn verify_with(&mut self, checks: &mut Checks) -> Result<VerifyReport> {
         let mut report = self.verify_store_with(checks)?;
         report.snapshots.extend(self.verify_session_with(checks));
         Ok(report)
     }
 
     /// Check the store of this session and what belongs to no session, once for several sessions.
-    pub fn verify_store_with(&mut self, checks: &mut Checks) -> Result<VerifyReport, SnapshotError> {
+    pub fn verify_store_with(&mut self, checks: &mut Checks) -> Result<VerifyReport> {
         self.background.stop();
         checks.verify_store(&self.store, &*self.observer)
     }
@@ -120,16 +116,15 @@ impl SnapshotManager {
 
     /// Paths of a snapshot that cannot be restored, because an object is missing or among the `damaged` ones found by a
     /// check of the store. A directory stands for everything in it.
-    pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<ObjectKey>) -> Result<Vec<PathBuf>, SnapshotError> {
+    pub fn lost(&self, id: &SnapshotId, damaged: &HashSet<ObjectKey>) -> Result<Vec<PathBuf>> {
         let sheet = self.session.sheet(&self.recorded()?, id)?;
         let objects = StoreObjects::new(&self.store);
         let mut lost = Vec::new();
         let roots = sheet.state.roots.iter();
         let mut waiting: Vec<_> =
             roots.filter_map(|root| Some((root.path.clone(), root.content.entry()?.clone()))).collect();
-        let is_lost = |key: ObjectKey| -> Result<bool, SnapshotError> {
-            Ok(damaged.contains(&key) || !self.store.contains(key)?)
-        };
+        let is_lost =
+            |key: ObjectKey| -> Result<bool> { Ok(damaged.contains(&key) || !self.store.contains(key)?) };
         while let Some((path, entry)) = waiting.pop() {
             match entry.kind {
                 Kind::File { hash, .. } if is_lost(ObjectKey::from(hash))? => lost.push(path),
@@ -241,7 +236,7 @@ impl SnapshotManager {
     }
 }
 
-fn verify_store(store: &Store, observer: &dyn Observer) -> Result<VerifyReport, SnapshotError> {
+fn verify_store(store: &Store, observer: &dyn Observer) -> Result<VerifyReport> {
     let found = store.verify(&|| observer.cancelled(), &|done, total| observer.progress(done, total))?;
     let caches = caches(store)?.into_iter().filter(|(_, cache)| cache.is_none());
     let note = |path: PathBuf| format!("{}: the session reference names no session", path.display());

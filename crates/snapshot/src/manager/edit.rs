@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::restore::random_id;
-use super::{RestoreOptions, Restored, SnapshotError, SnapshotManager};
+use super::{RestoreOptions, Restored, Result, SnapshotError, SnapshotManager};
 use crate::capture::{Captured, RulesFrom};
 use crate::coverage::Coverage;
 use crate::hash::{ContentHash, HashKind, TreeId, content_hash};
@@ -30,7 +30,7 @@ pub(super) struct NewContent {
 impl SnapshotManager {
     /// Give existing regular files new bytes; everything else about them except their time stays. The current state is
     /// captured first, and restoring it undoes the edit. All names of a file in the tree get the new bytes.
-    pub fn edit(&mut self, edits: &[(PathBuf, Vec<u8>)]) -> Result<Restored, SnapshotError> {
+    pub fn edit(&mut self, edits: &[(PathBuf, Vec<u8>)]) -> Result<Restored> {
         let held = self.enter()?;
         edits.iter().try_for_each(|(path, _)| self.ensure_tracked(path))?;
         let record = self.recorded()?;
@@ -59,7 +59,7 @@ impl SnapshotManager {
         &self,
         state: &SnapshotState,
         edits: &[(PathBuf, Vec<u8>)],
-    ) -> Result<BTreeMap<PathBuf, Entry>, SnapshotError> {
+    ) -> Result<BTreeMap<PathBuf, Entry>> {
         let objects = StoreObjects::new(&self.store);
         let mut files = BTreeMap::new();
         for (path, _) in edits {
@@ -79,7 +79,7 @@ impl SnapshotManager {
         captured: &Captured,
         files: &BTreeMap<PathBuf, Entry>,
         edits: &[(PathBuf, Vec<u8>)],
-    ) -> Result<(Captured, Vec<PathBuf>), SnapshotError> {
+    ) -> Result<(Captured, Vec<PathBuf>)> {
         let writer = self.store.writer(WriteOptions::default())?;
         let mut appender = writer.appender()?;
         let mut new: BTreeMap<PathBuf, NewContent> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn now() -> Time {
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or(0) }
 }
 
-pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<NewContent, SnapshotError> {
+pub(super) fn store(bytes: &[u8], appender: &mut Appender<'_>) -> Result<NewContent> {
     let size = bytes.len() as u64;
     if size < LARGE && HashKind::of(size) != HashKind::Chunked {
         let hash = content_hash(bytes);
@@ -178,12 +178,7 @@ impl Trees<'_> {
     }
 
     /// Put new bytes into one file and return its old size; `None` if it has them already.
-    fn replace(
-        &mut self,
-        state: &mut SnapshotState,
-        path: &Path,
-        new: NewContent,
-    ) -> Result<Option<u64>, SnapshotError> {
+    fn replace(&mut self, state: &mut SnapshotState, path: &Path, new: NewContent) -> Result<Option<u64>> {
         let missing = || SnapshotError::NoFile { path: path.to_owned() };
         let roots = state.roots.iter_mut().filter(|root| path.starts_with(&root.path));
         let root = roots.max_by_key(|root| root.path.components().count()).ok_or_else(missing)?;

@@ -10,6 +10,9 @@ use crate::session::SessionError;
 use crate::state::ObjectError;
 use crate::store::StoreError;
 
+/// Result with [`SnapshotError`], unless another error is named.
+pub(crate) type Result<T, E = SnapshotError> = std::result::Result<T, E>;
+
 /// Reason why an operation failed. No existing data is lost by any of these.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{SnapshotError, SnapshotManager, sessions};
+use super::{Result, SnapshotError, SnapshotManager, sessions};
 use crate::coverage::Coverage;
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
@@ -31,7 +31,7 @@ pub struct Forgotten {
 
 impl SnapshotManager {
     /// Remove a path (absolute, below a root) from all snapshots. Its bytes stay in the store until they are purged.
-    pub fn forget(&mut self, path: &Path) -> Result<Forgotten, SnapshotError> {
+    pub fn forget(&mut self, path: &Path) -> Result<Forgotten> {
         self.ensure_tracked(path)?;
         let held = self.enter()?;
         let mut record = self.recorded()?;
@@ -88,7 +88,7 @@ impl Purge<'_> {
         &mut self,
         mut sheet: ManifestBody,
         made: &mut HashMap<TreeId, Vec<u8>>,
-    ) -> Result<Option<ManifestBody>, SnapshotError> {
+    ) -> Result<Option<ManifestBody>> {
         let path = self.path;
         let roots = sheet.state.roots.iter_mut().filter(|root| path.starts_with(&root.path));
         let Some(root) = roots.max_by_key(|root| root.path.components().count()) else { return Ok(None) };
@@ -158,10 +158,7 @@ fn keep(node: &Node, made: &mut HashMap<TreeId, Vec<u8>>) -> Kind {
 }
 
 /// Sessions of a store that hold one of these contents, and the paths that have it there.
-pub fn holders(
-    store: &Store,
-    contents: &[ContentHash],
-) -> Result<Vec<(PathBuf, BTreeSet<PathBuf>)>, SnapshotError> {
+pub fn holders(store: &Store, contents: &[ContentHash]) -> Result<Vec<(PathBuf, BTreeSet<PathBuf>)>> {
     let wanted: HashSet<ContentHash> = contents.iter().copied().collect();
     let objects = StoreObjects::new(store);
     let mut all = Vec::new();

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::SnapshotError;
 use super::upkeep::{LiveObjects, each_object, live};
 use crate::hash::ContentHash;
+use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::objects::StoreObjects;
 use crate::session::Session;
@@ -42,7 +42,7 @@ pub struct Freed {
 
 /// Bytes freed by each candidate when they are removed in this order. Two passes over the objects of snapshots: what
 /// stays is marked first, then the candidates from the last to the first, and each frees what it newly marks.
-pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotError> {
+pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| !candidates.iter().any(|one| one.has(dir, id));
     let (mut marked, _) = live(store, &stays)?;
     let mut chunks = Vec::new();
@@ -68,7 +68,7 @@ pub fn freed(store: &Store, candidates: &[Candidate]) -> Result<Freed, SnapshotE
 }
 
 /// Mark what a candidate needs; returns the bytes newly marked.
-fn add(store: &Store, candidate: &Candidate, marked: &mut LiveObjects) -> Result<u64, SnapshotError> {
+fn add(store: &Store, candidate: &Candidate, marked: &mut LiveObjects) -> Result<u64> {
     let session = Session::new(&candidate.dir);
     // Objects of a damaged record or manifest are not known to be freed.
     let Ok(Some(record)) = session.record() else { return Ok(0) };

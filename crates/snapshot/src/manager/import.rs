@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::edit::store;
-use super::{Manifest, SnapshotError, SnapshotManager};
+use super::{Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::Captured;
 use crate::coverage::{Coverage, CoverageNote};
 use crate::exclusion::FrozenRules;
@@ -76,7 +76,7 @@ impl SnapshotManager {
         time: Time,
         from: &str,
         budget: Option<u64>,
-    ) -> Result<Adopted, SnapshotError> {
+    ) -> Result<Adopted> {
         let held = self.enter()?;
         let root = self.roots.first().cloned().ok_or_else(|| self.no_baseline())?;
         let record = self.session.record()?;
@@ -148,7 +148,7 @@ impl Folders {
         contents: &mut dyn Contents,
         appender: &mut Appender<'_>,
         writer: &StoreWriter<'_>,
-    ) -> Result<Option<String>, SnapshotError> {
+    ) -> Result<Option<String>> {
         let names: Option<Vec<Name>> = foreign.path.split(|byte| *byte == b'/').map(Name::new).collect();
         let Some((last, above)) = names.as_deref().and_then(<[Name]>::split_last) else {
             return Ok(Some("its path leads out of the root".to_owned()));
@@ -210,7 +210,7 @@ impl Folders {
         root: &std::path::Path,
         appender: &mut Appender<'_>,
         coverage: &mut Coverage,
-    ) -> Result<(TreeId, MerkleRoot), SnapshotError> {
+    ) -> Result<(TreeId, MerkleRoot)> {
         let mut done: BTreeMap<Vec<u8>, (TreeId, MerkleRoot)> = BTreeMap::new();
         let time = self.time;
         for (path, slots) in self.all.into_iter().rev() {
@@ -250,7 +250,7 @@ fn put(
     contents: &mut dyn Contents,
     appender: &mut Appender<'_>,
     writer: &StoreWriter<'_>,
-) -> Result<Result<(ContentHash, u64), ContentsError>, SnapshotError> {
+) -> Result<Result<(ContentHash, u64), ContentsError>> {
     if let Some((hash, size)) = contents.known(content)
         && writer.contains(ObjectKey::from(hash))?
     {

@@ -1,6 +1,6 @@
 //! Snapshots after the first, and thinning them out.
 
-use super::{Captured, Manifest, SnapshotError, SnapshotManager};
+use super::{Captured, Manifest, Result, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, RulesFrom};
 use crate::coverage::Protection;
 use crate::diff::{Change, diff, is_same_but_left_out};
@@ -78,13 +78,13 @@ impl Now {
 
 impl SnapshotManager {
     /// Take the next snapshot; also returns the changes since the last one.
-    pub fn create_incremental(&mut self) -> Result<(Manifest, Vec<Change>), SnapshotError> {
+    pub fn create_incremental(&mut self) -> Result<(Manifest, Vec<Change>)> {
         let now = self.look_now(Next::default())?;
         self.publish_now(now)
     }
 
     /// Take the next snapshot with options. `None`: nothing changed, so none was taken.
-    pub fn create_next(&mut self, how: Next) -> Result<Option<Manifest>, SnapshotError> {
+    pub fn create_next(&mut self, how: Next) -> Result<Option<Manifest>> {
         let now = self.look_now(how)?;
         if how.if_changed && now.is_unchanged() {
             return Ok(None);
@@ -93,7 +93,7 @@ impl SnapshotManager {
     }
 
     /// Capture the current state without publishing it.
-    pub fn look_now(&mut self, how: Next) -> Result<Now, SnapshotError> {
+    pub fn look_now(&mut self, how: Next) -> Result<Now> {
         let held = self.enter()?;
         let record = self.recorded()?;
         let (last, before) = last_of(&record, &self.session)?;
@@ -116,14 +116,14 @@ impl SnapshotManager {
     }
 
     /// Publish it as the next snapshot; also returns the changes since the last one.
-    pub fn publish_now(&mut self, now: Now) -> Result<(Manifest, Vec<Change>), SnapshotError> {
+    pub fn publish_now(&mut self, now: Now) -> Result<(Manifest, Vec<Change>)> {
         let before = now.before.as_ref().map(|before| before.state.clone()).unwrap_or_default();
         let changes = diff(&before, now.state(), &StoreObjects::new(&self.store))?;
         Ok((self.number_now(now)?, changes))
     }
 
     /// The same without computing the changes, so the last snapshot need not be readable.
-    pub fn number_now(&mut self, now: Now) -> Result<Manifest, SnapshotError> {
+    pub fn number_now(&mut self, now: Now) -> Result<Manifest> {
         let Now { held, record, last, captured, .. } = now;
         let id = SnapshotId::Number(last + 1);
         let manifest = self.publish(&held, record, captured, id, Some(last))?;
@@ -132,7 +132,7 @@ impl SnapshotManager {
     }
 
     /// Refuse a snapshot that is empty because rules now exclude what it held; a tree really emptied is fine.
-    fn ensure_not_hidden(&self, before: &ManifestBody, captured: &Captured) -> Result<(), SnapshotError> {
+    fn ensure_not_hidden(&self, before: &ManifestBody, captured: &Captured) -> Result<()> {
         if captured.coverage.files + captured.coverage.others > 0 {
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl SnapshotManager {
     /// Drop the contents of these snapshots: their numbers and digests stay, their content is removed by the next
     /// garbage collection. The first and the last snapshot are needed (see [`super::ManagerOptions::give_up_any`]), and
     /// the first ones of roots added later.
-    pub fn thin(&mut self, numbers: &[u32]) -> Result<(), SnapshotError> {
+    pub fn thin(&mut self, numbers: &[u32]) -> Result<()> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let last = record.last_number();
@@ -181,10 +181,7 @@ impl SnapshotManager {
 }
 
 /// Number of the last snapshot, and the snapshot itself unless it was dropped or its manifest is damaged.
-pub(super) fn last_of(
-    record: &SnapshotList,
-    session: &Session,
-) -> Result<(u32, Option<ManifestBody>), SnapshotError> {
+pub(super) fn last_of(record: &SnapshotList, session: &Session) -> Result<(u32, Option<ManifestBody>)> {
     let none = || SnapshotError::NoBaseline { dir: session.dir().to_owned() };
     let last = record.last_number().ok_or_else(none)?;
     Ok((last, session.sheet_if_readable(record, &SnapshotId::Number(last))?))

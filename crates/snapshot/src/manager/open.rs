@@ -1,10 +1,10 @@
 //! Opening a manager: on a new session folder, on an existing one with its paths, or on one as it is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::background::Background;
-use super::{Limits, ManagerOptions, SnapshotError, SnapshotManager, roots, sessions};
+use super::{Limits, ManagerOptions, Result, SnapshotError, SnapshotManager, roots, sessions};
 use crate::exclusion::{ExclusionConfig, Rules};
 use crate::node::Time;
 use crate::read;
@@ -19,14 +19,9 @@ impl SnapshotManager {
         tracked_paths: impl IntoIterator<Item = impl Into<PathBuf>>,
         exclusion: ExclusionConfig,
         limits: Limits,
-    ) -> Result<SnapshotManager, SnapshotError> {
-        SnapshotManager::with_options(
-            session_dir,
-            tracked_paths,
-            exclusion,
-            limits,
-            ManagerOptions::default(),
-        )
+    ) -> Result<SnapshotManager> {
+        let options = ManagerOptions::default();
+        SnapshotManager::with_options(session_dir, tracked_paths, exclusion, limits, options)
     }
 
     pub fn with_options(
@@ -35,7 +30,7 @@ impl SnapshotManager {
         exclusion: ExclusionConfig,
         limits: Limits,
         options: ManagerOptions,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         SnapshotManager::observed(session_dir, tracked_paths, exclusion, limits, options, ())
     }
 
@@ -47,7 +42,7 @@ impl SnapshotManager {
         limits: Limits,
         options: ManagerOptions,
         observer: impl Observer + Send + 'static,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    ) -> Result<SnapshotManager> {
         Rules::check(&exclusion)?;
         let session = Session::new(session_dir);
         session.create()?;
@@ -80,19 +75,15 @@ impl SnapshotManager {
         // Including roots added later.
         let known = record.filter(|record| roots.is_empty() || !record.snapshots.is_empty());
         let roots = known.map_or(roots, |record| record.roots);
-        let store = options.store.clone().unwrap_or_else(|| session.dir().join("store"));
-        let parts = Parts { roots, started, exclusion, limits, options };
-        let mut manager = SnapshotManager::assemble(&held, session, &store, parts)?;
+        let mut manager =
+            SnapshotManager::assemble(&held, session, (roots, started), (exclusion, limits), options)?;
         manager.observe(observer);
         Ok(manager)
     }
 
     /// Open a manager on an existing session, with the roots of its record and the store in its folder, or else that of
     /// the options. Its snapshots have their frozen rules; new ones use the default rules and limits.
-    pub fn resume(
-        session_dir: impl Into<PathBuf>,
-        options: ManagerOptions,
-    ) -> Result<SnapshotManager, SnapshotError> {
+    pub fn resume(session_dir: impl Into<PathBuf>, options: ManagerOptions) -> Result<SnapshotManager> {
         let session = Session::new(session_dir);
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
         session.record()?.ok_or_else(none)?;
@@ -107,24 +98,20 @@ impl SnapshotManager {
         let held = session.hold()?;
         let none = || SnapshotError::NoSession { dir: session.dir().to_owned() };
         let record = session.record()?.ok_or_else(none)?;
-        let parts = Parts {
-            started: record.started(),
-            roots: record.roots,
-            exclusion: ExclusionConfig::default(),
-            limits: Limits::default(),
-            options: ManagerOptions { store: Some(store.clone()), ..options },
-        };
-        SnapshotManager::assemble(&held, session, &store, parts)
+        let (started, roots) = (record.started(), record.roots);
+        let options = ManagerOptions { store: Some(store), ..options };
+        SnapshotManager::assemble(&held, session, (roots, started), Default::default(), options)
     }
 
     fn assemble(
         _held: &SessionHold,
         session: Session,
-        store: &Path,
-        parts: Parts,
-    ) -> Result<SnapshotManager, SnapshotError> {
-        let Parts { roots, started, exclusion, limits, options } = parts;
-        let store = Store::open(store)?;
+        (roots, started): (Vec<PathBuf>, Time),
+        (exclusion, limits): (ExclusionConfig, Limits),
+        options: ManagerOptions,
+    ) -> Result<SnapshotManager> {
+        let own = || session.dir().join("store");
+        let store = Store::open(&options.store.clone().unwrap_or_else(own))?;
         let store = Arc::new(match &options.quota {
             Some(quota) => store.with_quota(quota.clone()),
             None => store,
@@ -145,13 +132,4 @@ impl SnapshotManager {
             written: Arc::default(),
         })
     }
-}
-
-/// Parts of a manager besides its folders.
-struct Parts {
-    roots: Vec<PathBuf>,
-    started: Time,
-    exclusion: ExclusionConfig,
-    limits: Limits,
-    options: ManagerOptions,
 }

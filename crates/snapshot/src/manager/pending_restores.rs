@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::restore::{JOURNAL, Restored};
-use super::{ManagerOptions, SnapshotError, SnapshotManager, hold};
+use super::{ManagerOptions, Result, SnapshotError, SnapshotManager, hold};
 use crate::file::{self, Sync};
 use crate::paths;
 use crate::restore::RestoreId;
@@ -30,7 +30,7 @@ pub struct CompletedOther {
     /// Root that both have.
     pub root: PathBuf,
     /// Result of completing it, or why it cannot be completed.
-    pub restored: Result<Restored, SnapshotError>,
+    pub restored: Result<Restored>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl SnapshotManager {
     }
 
     /// Leave a note that this restore is about to begin; refused while another one is running on the same folders.
-    pub(super) fn announce(&self, id: RestoreId) -> Result<(), SnapshotError> {
+    pub(super) fn announce(&self, id: RestoreId) -> Result<()> {
         let dir = self.notes_dir();
         file::make_dirs(&dir).map_err(SessionError::io(&dir))?;
         let _alone = lock(&dir.join(LOCK))?;
@@ -74,7 +74,7 @@ impl SnapshotManager {
     }
 
     /// Remove the note at the end of the restore.
-    pub(super) fn withdraw(&self, id: RestoreId) -> Result<(), SnapshotError> {
+    pub(super) fn withdraw(&self, id: RestoreId) -> Result<()> {
         let path = self.notes_dir().join(id.to_string());
         Ok(file::remove(&path).map_err(SessionError::io(&path))?)
     }
@@ -87,7 +87,7 @@ impl SnapshotManager {
         }
     }
 
-    fn notes_of_others(&self) -> Result<Vec<NoteOfOther>, SnapshotError> {
+    fn notes_of_others(&self) -> Result<Vec<NoteOfOther>> {
         let dir = self.notes_dir();
         let mut others = Vec::new();
         for path in file::entries(&dir).map_err(SessionError::io(&dir))? {
@@ -104,7 +104,7 @@ impl SnapshotManager {
     }
 
     /// Wait for running restores of other sessions on our roots, and complete interrupted ones.
-    pub(super) fn complete_others(&mut self) -> Result<(), SnapshotError> {
+    pub(super) fn complete_others(&mut self) -> Result<()> {
         let dir = self.notes_dir();
         if !dir.is_dir() {
             return Ok(());
@@ -125,7 +125,7 @@ impl SnapshotManager {
         Ok(())
     }
 
-    fn complete_other(&self, session: &Path) -> Result<Restored, SnapshotError> {
+    fn complete_other(&self, session: &Path) -> Result<Restored> {
         let options = ManagerOptions {
             store: Some(self.store.dir().to_owned()),
             own: self.own(),
@@ -138,7 +138,7 @@ impl SnapshotManager {
     }
 
     /// Complete all interrupted restores on these roots, as every operation does first; returns others' ones.
-    pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>, SnapshotError> {
+    pub fn complete_cut_off(&mut self) -> Result<Vec<CompletedOther>> {
         let _held = self.enter()?;
         Ok(self.take_completed())
     }
@@ -183,7 +183,7 @@ fn resolve(store: &Path, session: &Path) -> PathBuf {
 }
 
 /// Remove temporary files of processes killed while writing a note. The lock keeps live writers out.
-fn sweep(dir: &Path) -> Result<(), SnapshotError> {
+fn sweep(dir: &Path) -> Result<()> {
     if file::has_temps(dir).map_err(SessionError::io(dir))? {
         let _alone = lock(&dir.join(LOCK))?;
         file::sweep_temps(dir, "").map_err(SessionError::io(dir))?;
@@ -192,7 +192,7 @@ fn sweep(dir: &Path) -> Result<(), SnapshotError> {
 }
 
 /// Lock held while a note is checked and written.
-fn lock(path: &Path) -> Result<File, SnapshotError> {
+fn lock(path: &Path) -> Result<File> {
     let file = nono_sys::fs::open_lock(path).map_err(SessionError::io(path))?;
     file.lock().map_err(SessionError::io(path))?;
     Ok(file)

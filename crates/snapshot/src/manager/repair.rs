@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::SnapshotError;
 use super::sessions::{self, drop_notes};
 use crate::file::Sync;
+use crate::manager::error::Result;
 use crate::manifest::SnapshotId;
 use crate::session::{Session, SessionError, rebuild};
 use crate::store::Store;
@@ -55,7 +55,7 @@ impl Repaired {
 }
 
 /// Repair the sessions of a store, and what the store knows of them. With `dry_run` nothing is changed.
-pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired, SnapshotError> {
+pub fn repair(store: &Store, dry_run: bool) -> Result<Repaired> {
     let mut repaired = Repaired { id: store.repair_id(dry_run)?, ..Repaired::default() };
     let found = sessions::sessions(store)?;
     for dir in &found.there {

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{SnapshotError, SnapshotManager};
+use super::{Result, SnapshotError, SnapshotManager};
 use crate::diff::{Change, diff};
 use crate::file::Sync;
 use crate::hash::{ContentHash, TreeId};
@@ -54,12 +54,12 @@ impl std::ops::Deref for Restored {
 
 impl SnapshotManager {
     /// Restore everything that snapshot `number` captured. The current state is captured first.
-    pub fn restore_to(&mut self, number: u32) -> Result<Restored, SnapshotError> {
+    pub fn restore_to(&mut self, number: u32) -> Result<Restored> {
         self.restore(&SnapshotId::Number(number), &RestoreOptions::default())
     }
 
     /// Restore any snapshot, or a part of it.
-    pub fn restore(&mut self, id: &SnapshotId, options: &RestoreOptions) -> Result<Restored, SnapshotError> {
+    pub fn restore(&mut self, id: &SnapshotId, options: &RestoreOptions) -> Result<Restored> {
         let held = self.enter()?;
         let selection = self.selection(options)?;
         let restored = self.restore_held(&held, id, &selection, options)?;
@@ -68,16 +68,12 @@ impl SnapshotManager {
     }
 
     /// Changes that a restore would make; nothing is modified.
-    pub fn compute_restore_diff(&mut self, number: u32) -> Result<Vec<Change>, SnapshotError> {
+    pub fn compute_restore_diff(&mut self, number: u32) -> Result<Vec<Change>> {
         Ok(self.plan_restore(&SnapshotId::Number(number), &RestoreOptions::default())?.changes().to_vec())
     }
 
     /// Plan of a restore; nothing is modified.
-    pub fn plan_restore(
-        &mut self,
-        id: &SnapshotId,
-        options: &RestoreOptions,
-    ) -> Result<RestorePlan, SnapshotError> {
+    pub fn plan_restore(&mut self, id: &SnapshotId, options: &RestoreOptions) -> Result<RestorePlan> {
         let _held = self.enter()?;
         let record = self.recorded()?;
         let target = self.target(&record, id)?;
@@ -98,7 +94,7 @@ impl SnapshotManager {
     }
 
     /// Changes since a snapshot was taken; no snapshot is taken, and nothing is modified.
-    pub fn compute_changes(&mut self, id: &SnapshotId) -> Result<Vec<Change>, SnapshotError> {
+    pub fn compute_changes(&mut self, id: &SnapshotId) -> Result<Vec<Change>> {
         let _held = self.enter()?;
         let target = self.whole(&self.recorded()?, id)?;
         let current = self.capture_as(&target, &Selection::All)?;
@@ -106,7 +102,7 @@ impl SnapshotManager {
     }
 
     /// Complete an interrupted restore, as the next operation would. Returns its result if there was one.
-    pub fn recover(&mut self) -> Result<Option<Restored>, SnapshotError> {
+    pub fn recover(&mut self) -> Result<Option<Restored>> {
         let held = self.session.hold()?;
         self.session.tidy(&held)?;
         self.recover_held(&held)
@@ -119,18 +115,18 @@ impl SnapshotManager {
 
     /// Abandon an interrupted restore that cannot be completed: the tree stays as it is, and so does the safety
     /// snapshot taken before. Returns whether there was one.
-    pub fn abandon_restore(&mut self) -> Result<bool, SnapshotError> {
+    pub fn abandon_restore(&mut self) -> Result<bool> {
         let held = self.session.hold()?;
         self.session.tidy(&held)?;
         let path = self.journal_path();
         let there = path.symlink_metadata().is_ok();
-        let id = Journal::load(&path).ok().flatten().map(|journal| journal.id());
+        let id = Journal::load(&path).ok().flatten().map(|journal| journal.record.id);
         crate::file::remove(&path).map_err(|source| SessionError::Io { path, source })?;
         id.map_or(Ok(()), |id| self.withdraw(id))?;
         Ok(there)
     }
 
-    fn selection(&self, options: &RestoreOptions) -> Result<Selection, SnapshotError> {
+    fn selection(&self, options: &RestoreOptions) -> Result<Selection> {
         for path in options.paths.iter().chain(&options.except) {
             self.ensure_tracked(path)?;
         }
@@ -138,7 +134,7 @@ impl SnapshotManager {
         Ok(if all { Selection::All } else { Selection::Paths(options.paths.clone()) })
     }
 
-    pub(super) fn ensure_tracked(&self, path: &Path) -> Result<(), SnapshotError> {
+    pub(super) fn ensure_tracked(&self, path: &Path) -> Result<()> {
         if is_plain(path) && self.roots.iter().any(|root| path.starts_with(root)) {
             return Ok(());
         }
@@ -152,7 +148,7 @@ impl SnapshotManager {
     }
 
     /// Load a snapshot, checking that its directories are stored if that is in doubt.
-    fn read_through(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SnapshotError> {
+    fn read_through(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody> {
         let sheet = self.whole(record, id)?;
         if !record.find(id).is_some_and(|recorded| recorded.durable) {
             let objects = StoreObjects::new(&self.store);
@@ -162,7 +158,7 @@ impl SnapshotManager {
     }
 
     /// Load the snapshot to restore. If it was not durable and directories are missing, a power loss took them.
-    fn target(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody, SnapshotError> {
+    fn target(&self, record: &SnapshotList, id: &SnapshotId) -> Result<ManifestBody> {
         let durable = record.find(id).is_some_and(|recorded| recorded.durable);
         self.read_through(record, id).map_err(|error| match error {
             SnapshotError::Object(ObjectError::Missing { .. }) if !durable => {
@@ -174,7 +170,7 @@ impl SnapshotManager {
 
     /// States that tell which changes are by others. A forced restore needs only the restored snapshot: the others may
     /// be damaged.
-    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<ManifestBody>, SnapshotError> {
+    fn changed_since(&self, options: &RestoreOptions) -> Result<Vec<ManifestBody>> {
         let ids: &[SnapshotId] = if options.force { &[] } else { &options.keep_changed_since };
         let record = self.recorded()?;
         ids.iter().map(|id| self.whole(&record, id)).collect()
@@ -186,7 +182,7 @@ impl SnapshotManager {
         id: &SnapshotId,
         selection: &Selection,
         options: &RestoreOptions,
-    ) -> Result<Restored, SnapshotError> {
+    ) -> Result<Restored> {
         let _paused = self.make_room_to_restore()?;
         let target = self.target(&self.recorded()?, id)?;
         let restore = random_id()?;
@@ -210,7 +206,7 @@ impl SnapshotManager {
         selection: &Selection,
         options: &RestoreOptions,
         deferred: &HashSet<ContentHash>,
-    ) -> Result<Restored, SnapshotError> {
+    ) -> Result<Restored> {
         let since = self.changed_since(options)?;
         let request = RestoreRequest {
             target: &target.state,
@@ -248,7 +244,7 @@ impl SnapshotManager {
     /// Make the safety snapshot and what the journal will name durable, before bytes are removed from the tree. The
     /// safety snapshot relies on nothing that may be damaged; an older one may, and is marked durable only if nothing
     /// in the store is in doubt.
-    fn make_durable(&self, safety: &SnapshotId, target: Option<&SnapshotId>) -> Result<(), SnapshotError> {
+    fn make_durable(&self, safety: &SnapshotId, target: Option<&SnapshotId>) -> Result<()> {
         let synced = self.store.sync()?;
         let mut record = self.recorded()?;
         for recorded in &mut record.snapshots {
@@ -268,7 +264,7 @@ impl SnapshotManager {
         journal: Journal,
         safety: SnapshotId,
         deferred: &HashSet<ContentHash>,
-    ) -> Result<Restored, SnapshotError> {
+    ) -> Result<Restored> {
         self.observer.changing();
         let mut outcome = apply(plan, &self.keeping(deferred), &journal, &*self.observer);
         if !outcome.cancelled {
@@ -276,7 +272,7 @@ impl SnapshotManager {
             outcome.failed.extend(wrong);
             // The journal must stay until everything is on disk.
             sync(plan)?;
-            let id = journal.id();
+            let id = journal.record.id;
             journal.finish()?;
             // The next operation removes a note without a journal: no reason to fail the restore.
             let _ = self.withdraw(id);
@@ -294,7 +290,7 @@ impl SnapshotManager {
         target: &ManifestBody,
         restore: RestoreId,
         selection: &Selection,
-    ) -> Result<Safety, SnapshotError> {
+    ) -> Result<Safety> {
         let mut captured = self.capture_as(target, selection)?;
         let deferred = std::mem::take(&mut captured.deferred);
         let record = self.recorded()?;
@@ -304,11 +300,11 @@ impl SnapshotManager {
         Ok(Safety { sheet, deferred })
     }
 
-    pub(super) fn recover_held(&mut self, held: &SessionHold) -> Result<Option<Restored>, SnapshotError> {
+    pub(super) fn recover_held(&mut self, held: &SessionHold) -> Result<Option<Restored>> {
         let Some(journal) = Journal::load(&self.journal_path())? else { return Ok(None) };
         let _paused = self.make_room_to_restore()?;
         let record = self.recorded()?;
-        let wanted = journal.record().clone();
+        let wanted = journal.record.clone();
         let named = |text: &str| self.whole(&record, &SnapshotId::from_text(text));
         let target = named(&wanted.target)?;
         let first = named(&wanted.safety)?;
@@ -381,7 +377,7 @@ struct Safety {
 
 /// Checks before anything is modified. Too little space for everything does not stop the restore: what does not fit is
 /// reported by name.
-fn look_ahead(plan: &RestorePlan) -> Result<(), SnapshotError> {
+fn look_ahead(plan: &RestorePlan) -> Result<()> {
     match preflight(plan) {
         Err(PreflightError::NoSpace { .. }) => Ok(()),
         other => Ok(other?),
@@ -392,7 +388,7 @@ fn states(sheets: &[ManifestBody]) -> Vec<&SnapshotState> {
     sheets.iter().map(|sheet| &sheet.state).collect()
 }
 
-pub(super) fn random_id() -> Result<RestoreId, SnapshotError> {
+pub(super) fn random_id() -> Result<RestoreId> {
     let random = RestoreId::random();
     Ok(random.map_err(|source| SessionError::Io { path: "/dev/urandom".into(), source })?)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::SnapshotError;
+use super::{Result, SnapshotError};
 use crate::manifest::is_plain;
 use crate::paths;
 use crate::stat::stat_at;
@@ -19,7 +19,7 @@ fn resolve_missing(path: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// Root of a tracked path: absolute, without links.
-pub fn resolved(path: &Path) -> Result<PathBuf, SnapshotError> {
+pub fn resolved(path: &Path) -> Result<PathBuf> {
     let failed = |source| SnapshotError::Root { path: path.to_owned(), source };
     let resolved = match path.canonicalize() {
         Ok(resolved) => resolved,
@@ -33,7 +33,7 @@ pub fn resolved(path: &Path) -> Result<PathBuf, SnapshotError> {
 }
 
 /// Resolve the paths and remove duplicates.
-pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SnapshotError> {
+pub(super) fn resolve(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>> {
     let mut roots: Vec<PathBuf> = paths.map(|path| resolved(&path)).collect::<Result<_, _>>()?;
     roots.sort();
     roots.dedup();

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::SnapshotError;
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, TreeId, content_hash};
+use crate::manager::error::Result;
 use crate::manifest::ManifestBody;
 use crate::node::Kind;
 use crate::paths;
@@ -157,7 +157,7 @@ struct Home {
 }
 
 impl Home {
-    fn of(store: &Store) -> Result<Home, SnapshotError> {
+    fn of(store: &Store) -> Result<Home> {
         let path = store.dir().canonicalize().map_err(SessionError::io(store.dir()))?;
         let meta = path.symlink_metadata().map_err(SessionError::io(&path))?;
         let dir = path.parent().unwrap_or(&path).to_owned();
@@ -181,7 +181,7 @@ impl Home {
         dir != self.store && !is_hidden(dir) && !elsewhere && dir.symlink_metadata().is_ok_and(own)
     }
 
-    fn list(&self) -> Result<Vec<PathBuf>, SnapshotError> {
+    fn list(&self) -> Result<Vec<PathBuf>> {
         let mut found = vec![self.dir.clone()];
         // Legacy folders last: a session being moved there is then seen in at least one of its two places.
         let mut children = folders(&self.dir)?;
@@ -216,7 +216,7 @@ fn is_hidden(dir: &Path) -> bool {
 }
 
 /// Folders in a folder; none if it does not exist.
-fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
+fn folders(dir: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
@@ -235,7 +235,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, SnapshotError> {
 }
 
 /// Whether the folder has a record, or manifests without one.
-fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
+fn is_session(dir: &Path) -> Result<bool> {
     for name in ["record.json", "snapshots/000.json"] {
         let path = dir.join(name);
         match path.symlink_metadata() {
@@ -248,7 +248,7 @@ fn is_session(dir: &Path) -> Result<bool, SnapshotError> {
 }
 
 /// Register a session with the store: by its place in the home, or by a note.
-pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotError> {
+pub(super) fn register(store: &Store, session: &Session) -> Result<()> {
     for dir in [notes_dir(store), store.dir().join("cache")] {
         file::make_dirs(&dir).map_err(SessionError::io(&dir))?;
         // Objects collected from the store are deleted, so it must be a real folder and not a link to another.
@@ -261,12 +261,7 @@ pub(super) fn register(store: &Store, session: &Session) -> Result<(), SnapshotE
 }
 
 /// Write the note of a session outside the home, with a snapshot about to be recorded. The caller holds the session.
-pub(super) fn note(
-    store: &Store,
-    session: &Session,
-    new: Option<&ManifestBody>,
-    sync: Sync,
-) -> Result<(), SnapshotError> {
+pub(super) fn note(store: &Store, session: &Session, new: Option<&ManifestBody>, sync: Sync) -> Result<()> {
     let dir = session.dir().canonicalize().map_err(SessionError::io(session.dir()))?;
     let name = note_name(&dir);
     let path = notes_dir(store).join(&name);
@@ -306,7 +301,7 @@ pub(super) fn note(
     Ok(file::replace(&path, &bytes, sync).map_err(SessionError::io(&path))?)
 }
 
-pub(super) fn sessions(store: &Store) -> Result<Sessions, SnapshotError> {
+pub(super) fn sessions(store: &Store) -> Result<Sessions> {
     let home = Home::of(store)?;
     let id = store.id()?;
     let mut found = Sessions { there: home.list()?, ..Sessions::default() };
@@ -405,12 +400,12 @@ impl Sessions {
 }
 
 /// Existing session folders that a store knows.
-pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>, SnapshotError> {
+pub fn session_dirs(store: &Store) -> Result<Vec<PathBuf>> {
     Ok(sessions(store)?.there)
 }
 
 /// Remove unneeded notes. The caller must hold the store's exclusive lock.
-pub(super) fn drop_notes(store: &Store, notes: &[PathBuf]) -> Result<(), SnapshotError> {
+pub(super) fn drop_notes(store: &Store, notes: &[PathBuf]) -> Result<()> {
     for path in notes {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let removed = file::remove(path).and_then(|()| file::sweep_temps(&notes_dir(store), &name));

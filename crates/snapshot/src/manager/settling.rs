@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::SnapshotError;
 use super::sessions::session_dirs;
 use super::upkeep::mark_durable;
+use super::{Result, SnapshotError};
 use crate::session::Session;
 use crate::store::{Store, StoreError};
 
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const ATTEMPTS: usize = 240;
 
 /// Sync everything first, then compress it. False if that is left to another process, or the store is gone.
-pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
+pub fn settle_store(store: &Store) -> Result<bool> {
     let Some(_turn) = store.settlers_turn()? else { return Ok(false) };
     for _ in 0..ATTEMPTS {
         if store.is_gone() {
@@ -36,7 +36,7 @@ pub fn settle_store(store: &Store) -> Result<bool, SnapshotError> {
 }
 
 /// Make published snapshots durable, and mark them so in the records of the sessions.
-fn sync(store: &Store) -> Result<(), SnapshotError> {
+fn sync(store: &Store) -> Result<()> {
     let mut waiting = Vec::new();
     for dir in session_dirs(store)?.into_iter().filter(|dir| dir.is_dir()) {
         let session = Session::new(dir);
@@ -46,7 +46,7 @@ fn sync(store: &Store) -> Result<(), SnapshotError> {
             waiting.push((session, record));
         }
     }
-    if !store.sync_everything()? {
+    if !store.sync()?.durable {
         return Ok(());
     }
     for (session, before) in &waiting {

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Limits, SnapshotError, SnapshotManager};
+use super::{Limits, Result, SnapshotError, SnapshotManager};
 use crate::capture::{CaptureError, Captured, Gaps, RulesFrom, Shortage};
 use crate::file::Sync;
 use crate::hash::ContentHash;
@@ -38,7 +38,7 @@ impl SnapshotManager {
     /// Keep upkeep away from the free space, and release the space reserved for a restore if the store's filesystem is
     /// almost full. Call it before writing anything for a restore, and hold the pause until the restore has ended; the
     /// restore itself does.
-    pub fn make_room_to_restore(&self) -> Result<UpkeepPause, SnapshotError> {
+    pub fn make_room_to_restore(&self) -> Result<UpkeepPause> {
         let paused = self.store.pause_upkeep()?;
         if self.store.free_space()? < ALMOST_FULL {
             self.store.wait_for_maintenance()?;
@@ -50,11 +50,7 @@ impl SnapshotManager {
     }
 
     /// Capture the current state of a snapshot's roots under its rules. If not all of it fits, only the selection.
-    pub(super) fn capture_as(
-        &mut self,
-        target: &ManifestBody,
-        selection: &Selection,
-    ) -> Result<Captured, SnapshotError> {
+    pub(super) fn capture_as(&mut self, target: &ManifestBody, selection: &Selection) -> Result<Captured> {
         let _paused = self.make_room_to_restore()?;
         let mut full = match self.capture_again(target, None) {
             Err(SnapshotError::Capture(error)) if error.is_full() => error,
@@ -75,11 +71,7 @@ impl SnapshotManager {
         Err(SnapshotError::NoRoom { store: self.store.dir().to_owned(), source: Box::new(full) })
     }
 
-    fn capture_again(
-        &mut self,
-        target: &ManifestBody,
-        shortage: Option<Shortage<'_>>,
-    ) -> Result<Captured, SnapshotError> {
+    fn capture_again(&mut self, target: &ManifestBody, shortage: Option<Shortage<'_>>) -> Result<Captured> {
         let frozen = self.frozen_rules(target)?;
         let (roots, rules) = (target.state.paths(), RulesFrom::Frozen(&frozen));
         // What does not fit stays in the tree and is reported by name; the rest is restored.
@@ -91,7 +83,7 @@ impl SnapshotManager {
     }
 
     /// Numbers of bytes that a capture may write, for two attempts.
-    fn rooms(&self) -> Result<[u64; 2], SnapshotError> {
+    fn rooms(&self) -> Result<[u64; 2]> {
         let free = self.store.free_space()?;
         let free = free.saturating_sub(RECORDS.min(free / 2));
         // A limit on the file size limits everything written, because all of it may go to one pack.
@@ -107,7 +99,7 @@ impl SnapshotManager {
         held: &SessionHold,
         ids: &[&SnapshotId],
         deferred: &HashSet<ContentHash>,
-    ) -> Result<(), SnapshotError> {
+    ) -> Result<()> {
         let mut missing = HashSet::new();
         for hash in deferred {
             if !self.store.contains(ObjectKey::from(*hash))? {
@@ -148,7 +140,7 @@ impl SnapshotManager {
         root: &Entry,
         missing: &HashSet<ContentHash>,
         appender: &mut Appender<'_>,
-    ) -> Result<RootContent, SnapshotError> {
+    ) -> Result<RootContent> {
         let tree = match root.kind {
             Kind::Dir { tree, .. } => tree,
             Kind::File { hash, size, .. } if missing.contains(&hash) => {

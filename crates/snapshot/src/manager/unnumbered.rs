@@ -3,7 +3,7 @@
 
 use super::incremental::{Now, last_of};
 use super::restore::random_id;
-use super::{Limits, Manifest, SnapshotError, SnapshotManager};
+use super::{Limits, Manifest, Result, SnapshotManager};
 use crate::capture::RulesFrom;
 use crate::diff::{Change, diff};
 use crate::file::Sync;
@@ -12,7 +12,7 @@ use crate::objects::StoreObjects;
 
 impl SnapshotManager {
     /// Capture the current state under the frozen rules of a snapshot, whatever ignore files say now.
-    pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now, SnapshotError> {
+    pub fn look_now_as(&mut self, rules_of: &SnapshotId) -> Result<Now> {
         let held = self.enter()?;
         let record = self.recorded()?;
         let sheet = self.whole(&record, rules_of)?;
@@ -24,7 +24,7 @@ impl SnapshotManager {
     }
 
     /// Changes from a snapshot to the current state.
-    pub fn changes_until(&self, from: &SnapshotId, now: &Now) -> Result<Vec<Change>, SnapshotError> {
+    pub fn changes_until(&self, from: &SnapshotId, now: &Now) -> Result<Vec<Change>> {
         let from = self.whole(&now.record, from)?;
         if from.state == *now.state() {
             return Ok(Vec::new());
@@ -38,14 +38,14 @@ impl SnapshotManager {
     }
 
     /// Publish it without a number, under a name that begins with `prefix` (letters).
-    pub fn publish_aside(&mut self, now: Now, prefix: &str) -> Result<Manifest, SnapshotError> {
+    pub fn publish_aside(&mut self, now: Now, prefix: &str) -> Result<Manifest> {
         let Now { held, record, captured, .. } = now;
         let id = SnapshotId::Safety(format!("{prefix}-{}", random_id()?));
         self.publish(&held, record, captured, id, None)
     }
 
     /// Drop unnumbered snapshots completely; missing ones are ignored.
-    pub fn drop_asides(&mut self, ids: &[SnapshotId]) -> Result<(), SnapshotError> {
+    pub fn drop_asides(&mut self, ids: &[SnapshotId]) -> Result<()> {
         let held = self.enter()?;
         let mut record = self.recorded()?;
         let before = record.snapshots.len();

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::sessions::{ForeignSession, Sessions, drop_notes, roots_of, sessions};
-use super::{SnapshotError, SnapshotManager};
+use super::{Result, SnapshotManager};
 use crate::cache::Cache;
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, TreeId};
@@ -44,7 +44,7 @@ pub(super) fn settle(
     session: &Session,
     cancel: &dyn Fn() -> bool,
     observer: &dyn Observer,
-) -> Result<SettleReport, SnapshotError> {
+) -> Result<SettleReport> {
     let stop = || cancel() || observer.cancelled();
     let mut durable = sync(store, session, &stop)?;
     let before = session.record()?.unwrap_or_default();
@@ -56,11 +56,7 @@ pub(super) fn settle(
 }
 
 /// Make published snapshots durable without compressing, and mark them. `cancel` is asked between files.
-pub(super) fn sync(
-    store: &Store,
-    session: &Session,
-    cancel: &dyn Fn() -> bool,
-) -> Result<Vec<SnapshotId>, SnapshotError> {
+pub(super) fn sync(store: &Store, session: &Session, cancel: &dyn Fn() -> bool) -> Result<Vec<SnapshotId>> {
     let Some(before) = session.record()? else { return Ok(Vec::new()) };
     if before.snapshots.iter().all(|recorded| recorded.durable || recorded.thinned) {
         return Ok(Vec::new());
@@ -75,7 +71,7 @@ pub(super) fn mark_durable(
     session: &Session,
     before: &SnapshotList,
     cancel: &dyn Fn() -> bool,
-) -> Result<Vec<SnapshotId>, SnapshotError> {
+) -> Result<Vec<SnapshotId>> {
     let mut durable = Vec::new();
     let Some(_held) = hold_soon(session, cancel)? else { return Ok(durable) };
     let Some(mut record) = session.record()? else { return Ok(durable) };
@@ -95,7 +91,7 @@ pub(super) fn mark_durable(
 }
 
 /// Lock the session, waiting only for a moment; `None` if another process keeps it.
-fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<SessionHold>, SnapshotError> {
+fn hold_soon(session: &Session, cancel: &dyn Fn() -> bool) -> Result<Option<SessionHold>> {
     const ATTEMPTS: usize = 100;
     for _ in 0..ATTEMPTS {
         let held = session.try_hold()?;
@@ -213,7 +209,7 @@ pub(super) struct MarkFindings {
 }
 
 /// Objects that the selected snapshots of a store need.
-pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, MarkFindings), SnapshotError> {
+pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, MarkFindings)> {
     let objects = StoreObjects::new(store);
     let mut found = sessions(store)?;
     loop {
@@ -237,7 +233,7 @@ pub(super) fn live(store: &Store, which: Which<'_>) -> Result<(LiveObjects, Mark
 }
 
 /// Fail if only the name of a session is known.
-fn ensure_known(found: &Sessions) -> Result<(), SnapshotError> {
+fn ensure_known(found: &Sessions) -> Result<()> {
     if let Some(path) = found.damaged.first() {
         let what = "the session reference names no session; `nono rollback repair` sets it aside";
         return Err(SessionError::damaged(path, what).into());
@@ -254,7 +250,7 @@ fn session_needs(
     which: Which<'_>,
     live: &mut LiveObjects,
     walk: &mut SessionWalk<'_>,
-) -> Result<(), SnapshotError> {
+) -> Result<()> {
     let record = match session.record_or_manifests() {
         Err(error @ SessionError::Record { .. }) if session.is_damaged() => {
             walk.damaged.push(error.to_string());
@@ -280,21 +276,21 @@ fn session_needs(
 }
 
 /// Remove objects that no session of a store needs.
-pub fn gc(store: &Store) -> Result<GcReport, SnapshotError> {
+pub fn gc(store: &Store) -> Result<GcReport> {
     let mut met = MarkFindings::default();
     let collected = store.gc_with(true, |store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
 /// The same, leaving no unneeded byte in the packs.
-pub fn gc_compact(store: &Store) -> Result<GcReport, SnapshotError> {
+pub fn gc_compact(store: &Store) -> Result<GcReport> {
     let mut met = MarkFindings::default();
     let collected = store.gc_compact_with(|store| mark(store, &mut met))?;
     Ok(report(met, collected))
 }
 
 /// Compute the live set, and first remove whatever names dead objects.
-fn mark(store: &Store, met: &mut MarkFindings) -> Result<impl Fn(ObjectKey) -> bool + use<>, SnapshotError> {
+fn mark(store: &Store, met: &mut MarkFindings) -> Result<impl Fn(ObjectKey) -> bool + use<>> {
     let (live, found) = live(store, &|_, _| true)?;
     // A cache of a dropped tree would name removed objects.
     drop_caches(store, &live)?;
@@ -318,7 +314,7 @@ pub fn shares(
     store: &Store,
     mine: &dyn Fn(&Path) -> bool,
     gone: &dyn Fn(&Path, &SnapshotId) -> bool,
-) -> Result<Shares, SnapshotError> {
+) -> Result<Shares> {
     let stays = |dir: &Path, id: Option<&SnapshotId>| mine(dir) && id.is_none_or(|id| !gone(dir, id));
     let (others, _) = live(store, &|dir, _| !mine(dir))?;
     let (own, _) = live(store, &stays)?;
@@ -326,7 +322,7 @@ pub fn shares(
 }
 
 /// Stat caches of a store, damaged ones as `None`.
-pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, SnapshotError> {
+pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>> {
     let dir = store.dir().join("cache");
     let mut all = Vec::new();
     for entry in std::fs::read_dir(&dir).map_err(SessionError::io(&dir))? {
@@ -340,7 +336,7 @@ pub(super) fn caches(store: &Store) -> Result<Vec<(PathBuf, Option<Cache>)>, Sna
     Ok(all)
 }
 
-fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
+fn drop_caches(store: &Store, live: &LiveObjects) -> Result<()> {
     // Caches are written only under the store's lock, which the collection holds now.
     let dir = store.dir().join("cache");
     file::sweep_temps(&dir, "").map_err(SessionError::io(&dir))?;
@@ -355,19 +351,19 @@ fn drop_caches(store: &Store, live: &LiveObjects) -> Result<(), SnapshotError> {
 
 impl SnapshotManager {
     /// Compress the captured contents, and make them survive a power loss; waits for it, unlike the background.
-    pub fn settle(&mut self) -> Result<SettleReport, SnapshotError> {
+    pub fn settle(&mut self) -> Result<SettleReport> {
         self.background.stop();
         settle(&self.store, &self.session, &|| false, &*self.observer)
     }
 
     /// Make the snapshots survive a power loss without compressing; returns those that newly do. Done first in the
     /// background, unless the manager was told otherwise.
-    pub fn sync(&mut self) -> Result<Vec<SnapshotId>, SnapshotError> {
+    pub fn sync(&mut self) -> Result<Vec<SnapshotId>> {
         sync(&self.store, &self.session, &|| self.observer.cancelled())
     }
 
     /// Remove objects that no session of this store needs any more.
-    pub fn gc(&mut self) -> Result<GcReport, SnapshotError> {
+    pub fn gc(&mut self) -> Result<GcReport> {
         self.background.stop();
         // An interrupted restore may still need the contents it displaced.
         let held = self.enter()?;

@@ -45,7 +45,7 @@ pub fn apply(
         opened: Opened::new(plan),
         pending: plan.dirs.iter().map(|_| AtomicUsize::new(0)).collect(),
         late: Mutex::default(),
-        prefix: journal.id().prefix(),
+        prefix: journal.record.id.prefix(),
         temps: AtomicU64::new(0),
         done: AtomicU64::new(0),
         total: plan.total(),
@@ -70,7 +70,7 @@ pub fn apply(
     outcome.changes = Changes::of(plan.layout.clone(), work.marks);
     if !outcome.failed.is_empty() {
         // Temporary files that could not be removed at the time.
-        let swept = sweep(plan, journal.id(), objects);
+        let swept = sweep(plan, journal.record.id, objects);
         outcome.kept.extend(swept.kept);
         outcome.failed.extend(swept.failed);
     }

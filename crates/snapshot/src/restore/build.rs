@@ -16,10 +16,10 @@ use super::steps::Steps;
 use super::{NoteKind, PlanNote, RestoreRequest, Selection, Skipped, Why};
 use crate::diff::{Aspects, Depth, EntryRef, Lost, Pair, SideSlot, Visit, walk};
 use crate::node::{Entry, Kind, Name, Node, Reason};
-use crate::state::{ObjectError, Objects, RootContent, RootState};
+use crate::state::{Objects, Result, RootContent, RootState};
 
 /// Plan the steps that bring the selected paths to the target's state.
-pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan, ObjectError> {
+pub fn plan(request: &RestoreRequest<'_>, objects: &dyn Objects) -> Result<RestorePlan> {
     let choice = PathSelection::new(request.selection);
     let except = PathSelection::new(&Selection::Paths(request.except.to_vec()));
     let mut plan = Draft::default();
@@ -153,12 +153,7 @@ impl<'a> Builder<'a> {
         Builder { plan, choices, objects, frames: vec![top], linked: Vec::new(), resuming: false }
     }
 
-    fn finish(
-        mut self,
-        new: Option<&Entry>,
-        old: Option<&Entry>,
-        objects: &dyn Objects,
-    ) -> Result<Draft, ObjectError> {
+    fn finish(mut self, new: Option<&Entry>, old: Option<&Entry>, objects: &dyn Objects) -> Result<Draft> {
         hard_links::resolve(&mut self.plan, &self.linked, new, old, objects)?;
         Ok(self.plan)
     }
@@ -266,13 +261,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn enter(
-        &mut self,
-        name: &Name,
-        chosen: Chosen,
-        how: DirEntryMode,
-        leave: Leave,
-    ) -> Result<(), ObjectError> {
+    fn enter(&mut self, name: &Name, chosen: Chosen, how: DirEntryMode, leave: Leave) -> Result<()> {
         let removing = matches!(how, DirEntryMode::Remove { .. });
         let above = self.frames.last();
         let below = |node: Option<&Arc<Node>>| match node.and_then(|node| node.entry(name.as_bytes())) {
@@ -299,7 +288,7 @@ impl<'a> Builder<'a> {
         chosen: Chosen,
         new: Option<&EntryRef>,
         old: Option<&EntryRef>,
-    ) -> Result<bool, ObjectError> {
+    ) -> Result<bool> {
         let whole = chosen == Chosen::Whole;
         let as_found = |builder: &Builder<'_>, old: &EntryRef| {
             let before = builder.frames.last().and_then(|frame| frame.resumed.as_ref());
@@ -367,7 +356,7 @@ impl<'a> Builder<'a> {
 }
 
 impl Visit for Builder<'_> {
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool> {
         let others = database::others(pair);
         let chosen = self.chosen(pair.name, &others);
         if chosen == Chosen::No {
@@ -412,7 +401,7 @@ impl Visit for Builder<'_> {
         Ok(false)
     }
 
-    fn leave(&mut self) -> Result<(), ObjectError> {
+    fn leave(&mut self) -> Result<()> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         if frame.removing && (frame.holds || frame.holds_dir) {
             self.keep_directory(frame.dir, frame.holds);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::diff::Aspects;
 use crate::hash::TreeId;
 use crate::node::{Entry, Name, Node, Omitted, Reason};
-use crate::state::{ObjectError, Objects, RootContent, SnapshotState};
+use crate::state::{Objects, Result, RootContent, SnapshotState};
 
 /// A directory in a state that conflicts are judged by; `None` if it is not there.
 pub(super) type Base = Option<Arc<Node>>;
@@ -29,7 +29,7 @@ fn unknown(path: &Path, reason: Reason) -> Node {
 }
 
 /// Whether the directory `now`, or anything in it that is not excluded, is in none of these states.
-pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool, ObjectError> {
+pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> Result<bool> {
     let alone = Arc::new(Node { entries: vec![now.clone()], omitted: Vec::new() });
     let only = |base: &Base| {
         let node = base.as_ref()?;
@@ -63,7 +63,7 @@ pub(super) fn is_changed(now: &Entry, bases: &[Base], objects: &dyn Objects) -> 
 }
 
 /// Reason why an entry in a directory was not captured, if any.
-pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reason>, ObjectError> {
+pub(super) fn missing(dir: &Entry, objects: &dyn Objects) -> Result<Option<Reason>> {
     let mut waiting: Vec<TreeId> = dir.tree().into_iter().collect();
     while let Some(tree) = waiting.pop() {
         let node = objects.node(tree)?;

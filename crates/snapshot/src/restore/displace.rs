@@ -18,10 +18,11 @@ use rustix::io::Errno;
 
 use super::meta::Handle;
 use super::place_entry::O_PATH;
-use super::{KeptContent, RestoreError};
+use super::{KeptContent, RestoreError, Result};
 use crate::hash::{CHUNKED_ABOVE, ContentHash, ContentHasher};
-use crate::node::{Entry, Kind, Time};
+use crate::node::{Entry, Kind, Stamp};
 use crate::read;
+use crate::stat::stat_fd;
 use crate::state::Objects;
 
 /// Number of times that a file is read again because it changed meanwhile.
@@ -45,27 +46,14 @@ pub(super) struct Stored {
     /// Content that had to be stored.
     kept: Option<KeptContent>,
     /// If writers cannot be detected: the file, and its state when it was read.
-    watched: Option<(OwnedFd, Seen)>,
+    watched: Option<(OwnedFd, Stamp)>,
     /// Content in the safety snapshot that there was no space to store: the file has to be moved into the store.
     only_here: Option<(OwnedFd, ContentHash, u64)>,
 }
 
-/// Attributes that change with every save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    size: u64,
-    mtime: Time,
-    ctime: Time,
-}
-
 impl Stored {
     /// Move the file into the store if its content is only here; then `name` is gone. False: it can be removed.
-    pub(super) fn take(
-        &self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        objects: &dyn Objects,
-    ) -> Result<bool, RestoreError> {
+    pub(super) fn take(&self, dir: BorrowedFd<'_>, name: &[u8], objects: &dyn Objects) -> Result<bool> {
         let Some((fd, hash, size)) = &self.only_here else { return Ok(false) };
         if self.watched.is_none() && objects.take_file(dir, name, fd.as_fd(), *hash)? {
             return Ok(true);
@@ -75,7 +63,7 @@ impl Stored {
     }
 
     /// Store data saved through an open descriptor since it was read; called after its name is gone.
-    pub(super) fn unlinked(self, objects: &dyn Objects) -> Result<Option<KeptContent>, RestoreError> {
+    pub(super) fn unlinked(self, objects: &dyn Objects) -> Result<Option<KeptContent>> {
         let Some((fd, seen)) = self.watched else { return Ok(self.kept) };
         let now = look(fd.as_fd())?;
         // The ctime is that of the unlink.
@@ -111,7 +99,7 @@ pub(super) fn judge(
     name: &[u8],
     old: &Entry,
     objects: &dyn Objects,
-) -> Result<DisplaceVerdict, RestoreError> {
+) -> Result<DisplaceVerdict> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let stat = stat.map_err(RestoreError::io("stat the old file"))?;
     match kind_of(&stat) {
@@ -123,7 +111,7 @@ pub(super) fn judge(
             file(dir, name, expected, objects)
         }
         FileType::Symlink => {
-            let target = read_link(dir, name).map_err(RestoreError::io("read the old link"))?;
+            let target = read::link(dir, name).map_err(RestoreError::io("read the old link"))?;
             let same = matches!(&old.kind, Kind::Symlink { target: old } if **old == *target);
             Ok(if same { DisplaceVerdict::Stored(Stored::default()) } else { DisplaceVerdict::Other })
         }
@@ -131,10 +119,6 @@ pub(super) fn judge(
         kind if kind == expected_kind(&old.kind) => Ok(DisplaceVerdict::Stored(Stored::default())),
         _ => Ok(DisplaceVerdict::Other),
     }
-}
-
-pub(super) fn read_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Box<[u8]>> {
-    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes().into())
 }
 
 /// Whether a program keeps the file `old` open for writing. One that cannot be opened is judged when displaced.
@@ -166,7 +150,7 @@ pub(super) fn file(
     name: &[u8],
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<DisplaceVerdict, RestoreError> {
+) -> Result<DisplaceVerdict> {
     let fd = open(dir, name).map_err(RestoreError::io(READING))?;
     let known = wait_for_writers(fd.as_fd());
     if known == Writers::Some {
@@ -197,7 +181,7 @@ fn read_until_stable(
     fd: BorrowedFd<'_>,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Option<(Option<KeptContent>, Seen)>, RestoreError> {
+) -> Result<Option<(Option<KeptContent>, Stamp)>> {
     for attempt in 0..ATTEMPTS {
         let began = read::now();
         let seen = look(fd)?;
@@ -217,7 +201,7 @@ fn store_unless(
     size: u64,
     expected: Option<(ContentHash, u64)>,
     objects: &dyn Objects,
-) -> Result<Option<KeptContent>, RestoreError> {
+) -> Result<Option<KeptContent>> {
     if let Some((hash, _)) = expected.filter(|(_, expected)| *expected == size)
         && hash_file(fd, size).map_err(RestoreError::io(READING))? == Some(hash)
     {
@@ -228,14 +212,10 @@ fn store_unless(
     Ok(Some(KeptContent::File { hash, size }))
 }
 
-fn look(fd: BorrowedFd<'_>) -> Result<Seen, RestoreError> {
-    let stat = rustix::fs::fstat(fd).map_err(RestoreError::io(READING))?;
-    let time = |seconds, nanos| Time { seconds, nanos: u32::try_from(nanos).unwrap_or(0) };
-    Ok(Seen {
-        size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
-        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
-    })
+/// Attributes that change with every save.
+fn look(fd: BorrowedFd<'_>) -> Result<Stamp> {
+    let stat = stat_fd(fd).map_err(RestoreError::io(READING))?.stat;
+    Ok(Stamp { size: stat.size, mtime: stat.mtime, ctime: stat.ctime })
 }
 
 /// Open a file for reading, even if its permissions deny that to its owner: it is about to be removed.

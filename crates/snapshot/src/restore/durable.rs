@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::RestoreError;
 use super::plan::{DirEntryMode, DirIndex, NameStep, RestorePlan};
 use super::verify::each_dir;
+use super::{RestoreError, Result};
 use crate::disk;
 use crate::node::Kind;
 
@@ -19,7 +19,7 @@ use crate::node::Kind;
 const FEW: usize = 8;
 
 /// Wait until restored files survive a power loss.
-pub fn sync(plan: &RestorePlan) -> Result<(), RestoreError> {
+pub fn sync(plan: &RestorePlan) -> Result<()> {
     if plan.is_empty() {
         return Ok(());
     }
@@ -34,7 +34,7 @@ fn is_file(step: &NameStep) -> bool {
 }
 
 /// Sync every file and folder. False if one could not be opened, such as files closed to their owner.
-fn sync_each(plan: &RestorePlan) -> Result<bool, RestoreError> {
+fn sync_each(plan: &RestorePlan) -> Result<bool> {
     let mut all = Ok(true);
     each_dir(plan, &mut |index, dir| {
         if !matches!(all, Ok(true)) {

@@ -10,7 +10,7 @@ use super::plan::{Anchor, DirIndex, Layout, NameStep};
 use crate::diff::{Aspects, Depth, EntryRef, Pair, Visit, walk};
 use crate::hash::ContentHash;
 use crate::node::{Entry, Kind, Name};
-use crate::state::{ObjectError, Objects};
+use crate::state::{Objects, Result};
 
 /// A name whose file has several names on one of the sides.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) fn resolve(
     new: Option<&Entry>,
     old: Option<&Entry>,
     objects: &dyn Objects,
-) -> Result<(), ObjectError> {
+) -> Result<()> {
     if linked.is_empty() {
         return Ok(());
     }
@@ -177,7 +177,7 @@ struct Collector {
 }
 
 impl Visit for Collector {
-    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool, ObjectError> {
+    fn pair(&mut self, pair: &Pair<'_>) -> Result<bool> {
         self.path.push(pair.name.clone());
         let (new, old) = (pair.a.entry(), pair.b.entry());
         let several = |entry: Option<&EntryRef>| entry.is_some_and(|entry| entry.meta.link.is_some());
@@ -192,7 +192,7 @@ impl Visit for Collector {
         Ok(descend)
     }
 
-    fn leave(&mut self) -> Result<(), ObjectError> {
+    fn leave(&mut self) -> Result<()> {
         self.path.pop();
         Ok(())
     }

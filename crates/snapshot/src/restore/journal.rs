@@ -82,7 +82,7 @@ pub enum JournalError {
 #[must_use = "a restore that is done must finish its journal"]
 pub struct Journal {
     path: PathBuf,
-    record: JournalRecord,
+    pub record: JournalRecord,
 }
 
 impl Journal {
@@ -107,14 +107,6 @@ impl Journal {
         let record = JournalRecord::decode(&bytes)
             .map_err(|source| JournalError::Damaged { path: path.to_path_buf(), source })?;
         Ok(Some(Journal { path: path.to_path_buf(), record }))
-    }
-
-    pub fn record(&self) -> &JournalRecord {
-        &self.record
-    }
-
-    pub fn id(&self) -> RestoreId {
-        self.record.id
     }
 
     /// Remove the journal: the restore is complete, and its result is recorded elsewhere.

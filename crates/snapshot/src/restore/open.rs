@@ -152,12 +152,8 @@ pub(super) fn open_existing(parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<(
             let path = rustix::fs::openat(parent, name, flags, Mode::empty())?;
             let mode = Mode::from_raw_mode(rustix::fs::fstat(&path)?.st_mode & 0o7777);
             disk::step()?;
-            rustix::fs::chmodat(
-                rustix::fs::CWD,
-                super::meta::proc_path(path.as_fd()),
-                mode | Mode::RWXU,
-                AtFlags::empty(),
-            )?;
+            let itself = super::meta::proc_path(path.as_fd());
+            rustix::fs::chmodat(rustix::fs::CWD, itself, mode | Mode::RWXU, AtFlags::empty())?;
             Ok((open_dir(path.as_fd(), b".")?, true))
         }
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ use super::displace::{self, DisplaceVerdict};
 use super::journal::PREFIX;
 use super::meta::{self, CurrentAttributes, Handle, Problems};
 use super::rename::{exchange, is_unsupported, rename_free};
-use super::{KeptContent, RestoreError, Why};
+use super::{KeptContent, RestoreError, Result, Why};
 use crate::disk;
 use crate::hash::content_hash;
 use crate::node::{Entry, Kind, Reason};
@@ -73,7 +73,7 @@ fn no_room(error: RestoreError, old: &Entry) -> NotDone {
     }
 }
 
-fn io_error<T, E: Into<io::Error>>(result: Result<T, E>, doing: &'static str) -> Result<T, RestoreError> {
+fn io_error<T, E: Into<io::Error>>(result: Result<T, E>, doing: &'static str) -> Result<T> {
     result.map_err(RestoreError::io(doing))
 }
 
@@ -115,12 +115,7 @@ impl<'a> TargetDir<'a> {
     }
 
     /// Make `entry`, not a directory, under the name `temp`. Attributes that cannot be set go to `problems`.
-    pub(super) fn make(
-        &mut self,
-        temp: &[u8],
-        entry: &Entry,
-        problems: &mut Problems,
-    ) -> Result<(), RestoreError> {
+    pub(super) fn make(&mut self, temp: &[u8], entry: &Entry, problems: &mut Problems) -> Result<()> {
         let made = match &entry.kind {
             Kind::File { .. } => self.make_file(temp, entry, problems),
             Kind::Symlink { target } => {
@@ -146,7 +141,7 @@ impl<'a> TargetDir<'a> {
         made
     }
 
-    fn make_file(&mut self, temp: &[u8], entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
+    fn make_file(&mut self, temp: &[u8], entry: &Entry, problems: &mut Problems) -> Result<()> {
         let asked = self.mode_for(entry);
         let fd = io_error(create(self.dir, temp, asked), "create it")?;
         self.fill(&fd, entry, asked, problems)
@@ -162,13 +157,7 @@ impl<'a> TargetDir<'a> {
     }
 
     /// Give a new file, created with the permissions `asked`, its content and attributes.
-    fn fill(
-        &mut self,
-        fd: &OwnedFd,
-        entry: &Entry,
-        asked: u16,
-        problems: &mut Problems,
-    ) -> Result<(), RestoreError> {
+    fn fill(&mut self, fd: &OwnedFd, entry: &Entry, asked: u16, problems: &mut Problems) -> Result<()> {
         let Kind::File { hash, size, sparse } = entry.kind else { return Ok(()) };
         let birth = io_error(self.birth(fd.as_fd(), asked), "stat it")?;
         if size > 0 || hash != content_hash(b"") {
@@ -210,7 +199,7 @@ impl<'a> TargetDir<'a> {
         kind: FileType,
         device: u64,
         problems: &mut Problems,
-    ) -> Result<(), RestoreError> {
+    ) -> Result<()> {
         let make = || -> io::Result<_> {
             disk::step()?;
             rustix::fs::mknodat(self.dir, temp, kind, Mode::RUSR | Mode::WUSR, device)?;
@@ -352,7 +341,7 @@ impl<'a> TargetDir<'a> {
     }
 
     /// Remove what was made from `new` and was in place for a moment: a program may have saved to it.
-    fn discard(&self, temp: &[u8], new: &Entry) -> Result<(), RestoreError> {
+    fn discard(&self, temp: &[u8], new: &Entry) -> Result<()> {
         match displace::judge(self.dir, temp, new, self.objects)? {
             DisplaceVerdict::Stored(stored) => {
                 io_error(self.unlink(temp), "remove its replacement")?;
@@ -366,7 +355,7 @@ impl<'a> TargetDir<'a> {
     }
 
     /// Give a displaced file a permanent name in the same directory: `<name>.nono-kept-<restore>-<number>`.
-    pub(super) fn keep_beside(&self, temp: &[u8], name: &[u8]) -> Result<Vec<u8>, RestoreError> {
+    pub(super) fn keep_beside(&self, temp: &[u8], name: &[u8]) -> Result<Vec<u8>> {
         const LONGEST: usize = 255;
         let own = temp.strip_prefix(PREFIX).unwrap_or(temp);
         let end = [b".nono-kept-", own].concat();
@@ -423,7 +412,7 @@ fn link_unnamed(fd: &OwnedFd, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
     Ok(rustix::fs::linkat(rustix::fs::CWD, from, dir, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<(), RestoreError> {
+fn finish_special(handle: Handle<'_>, entry: &Entry, problems: &mut Problems) -> Result<()> {
     let stat = io_error(handle.stat(), "stat it")?;
     if displace::kind_of(&stat) != displace::expected_kind(&entry.kind) {
         return Err(RestoreError::io("stat it")(Errno::STALE));

@@ -1,6 +1,7 @@
 //! A plan: the directories to enter, each with the steps on its names. A value that can be shown, counted and applied.
 //! Paths are built only on demand: in a deep tree all of them would not fit in memory.
 
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,43 +15,29 @@ use crate::node::{Entry, Kind, Name};
 pub(super) type DirIndex = usize;
 
 #[derive(Debug, Default)]
-pub struct RestorePlan {
+pub struct RestorePlan<L = Arc<Layout>> {
     /// Shared with the list of changes.
-    pub(super) layout: Arc<Layout>,
+    pub(super) layout: L,
     pub(super) skipped: Vec<Skipped>,
     pub(super) notes: Vec<PlanNote>,
     pub(super) lost: Vec<Lost>,
 }
 
-impl std::ops::Deref for RestorePlan {
+impl<L: Borrow<Layout>> std::ops::Deref for RestorePlan<L> {
     type Target = Layout;
 
     fn deref(&self) -> &Layout {
-        &self.layout
+        self.layout.borrow()
     }
 }
 
 /// A plan being built.
-#[derive(Debug, Default)]
-pub(super) struct Draft {
-    pub(super) layout: Layout,
-    pub(super) skipped: Vec<Skipped>,
-    pub(super) notes: Vec<PlanNote>,
-    pub(super) lost: Vec<Lost>,
-}
+pub(super) type Draft = RestorePlan<Layout>;
 
 impl Draft {
     pub(super) fn finish(self) -> RestorePlan {
         let Draft { layout, skipped, notes, lost } = self;
         RestorePlan { layout: Arc::new(layout), skipped, notes, lost }
-    }
-}
-
-impl std::ops::Deref for Draft {
-    type Target = Layout;
-
-    fn deref(&self) -> &Layout {
-        &self.layout
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Why;
 use crate::diff::EntryRef;
 use crate::node::{Entry, Kind, Reason};
-use crate::state::{ObjectError, Objects};
+use crate::state::{Objects, Result};
 
 /// Result of the lookup.
 pub(super) enum SideEntry {
@@ -20,7 +20,7 @@ pub(super) fn look(
     new: Option<&Entry>,
     old: Option<&Entry>,
     objects: &dyn Objects,
-) -> Result<SideEntry, ObjectError> {
+) -> Result<SideEntry> {
     let Ok(rest) = path.strip_prefix(root) else { return Ok(SideEntry::Entry) };
     let was = look_in(new, rest, objects)?;
     if let Err(reason) = was {
@@ -37,7 +37,7 @@ pub(super) fn look(
 type InOne = Result<Option<()>, Reason>;
 
 /// Whether one side has the path; the error is the reason why it was excluded.
-fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne, ObjectError> {
+fn look_in(side: Option<&Entry>, rest: &Path, objects: &dyn Objects) -> Result<InOne> {
     let mut kind = side.map(|side| side.kind.clone());
     for component in rest.components() {
         let name = component.as_os_str().as_encoded_bytes();

@@ -34,13 +34,12 @@ pub(super) fn rename_free(dir: BorrowedFd<'_>, from: &[u8], to: &[u8]) -> io::Re
             disk::step()?;
             Ok(rustix::fs::unlinkat(dir, from, AtFlags::empty())?)
         }
-        Err(errno) if has_no_links(errno) => rename_over_own(dir, from, to),
+        // The file system has no hard links, or no more of them.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::MLINK) => {
+            rename_over_own(dir, from, to)
+        }
         Err(errno) => Err(errno.into()),
     }
-}
-
-fn has_no_links(errno: Errno) -> bool {
-    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::PERM, Errno::MLINK].contains(&errno)
 }
 
 /// Rename over an empty file created for it: from that moment the name is ours. No other process can open it meanwhile,

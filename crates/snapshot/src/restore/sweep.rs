@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::displace::{self, DisplaceVerdict, read_link};
+use super::displace::{self, DisplaceVerdict};
 use super::place_entry::TargetDir;
 use super::plan::RestorePlan;
 use super::verify::each_dir;
-use super::{FailedPath, KeptAside, KeptContent, RestoreError, RestoreId};
+use super::{FailedPath, KeptAside, KeptContent, RestoreError, RestoreId, Result};
 use crate::disk;
 use crate::node::Name;
 use crate::state::Objects;
@@ -82,11 +82,7 @@ fn temporary_names(dir: BorrowedFd<'_>, prefix: &str) -> std::io::Result<Vec<Nam
     Ok(names)
 }
 
-fn dispose(
-    dir: BorrowedFd<'_>,
-    name: &[u8],
-    objects: &dyn Objects,
-) -> Result<Option<KeptContent>, RestoreError> {
+fn dispose(dir: BorrowedFd<'_>, name: &[u8], objects: &dyn Objects) -> Result<Option<KeptContent>> {
     let unlink = || -> std::io::Result<()> {
         disk::step()?;
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
@@ -106,7 +102,7 @@ fn dispose(
             }
         },
         FileType::Symlink => {
-            let target = read_link(dir, name).map_err(RestoreError::io("read the link"))?;
+            let target = crate::read::link(dir, name).map_err(RestoreError::io("read the link"))?;
             Some(KeptContent::Symlink { target })
         }
         FileType::Directory => {

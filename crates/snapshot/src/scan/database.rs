@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::names::Names;
 use super::unfinished::{Dirty, DirtyFile, DirtyRead, ScanDir};
-use super::{ScanError, Worker};
+use super::{Result, Worker};
 use crate::node::Reason;
 use crate::read::{is_settled, now};
 use crate::stat::{FoundStat, PACKED, stat_at};
@@ -100,7 +100,7 @@ impl Database {
         at: ScanDir<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
-    ) -> Result<Vec<DirtyRead>, ScanError> {
+    ) -> Result<Vec<DirtyRead>> {
         let mut why = self.left_out.clone();
         for attempt in 0..ATTEMPTS {
             if why.is_some() {
@@ -124,7 +124,7 @@ impl Database {
         place: ScanDir<'_>,
         dirty: &[Dirty],
         worker: &mut Worker<'_>,
-    ) -> Result<DatabaseAttempt, ScanError> {
+    ) -> Result<DatabaseAttempt> {
         let (before, settled) = self.look(place.fd);
         let unlisted = |(name, look): (Vec<u8>, &Option<_>)| {
             look.is_some() && !self.members.iter().any(|at| *dirty[*at].name == *name)

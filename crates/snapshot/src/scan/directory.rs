@@ -11,7 +11,7 @@ use super::measure::{self, InDirectory};
 use super::names::{Names, list};
 use super::previous::OldEntries;
 use super::unfinished::{Dirty, Draft, ScanDir, Unfinished, is_same_entry};
-use super::{DirTask, Ignored, Listing, Scan, ScanError, ScanTask, Worker};
+use super::{DirTask, Ignored, Listing, Result, Scan, ScanError, ScanTask, Worker};
 use crate::bytes::Writer;
 use crate::cache::{CachedBytes, CachedDir};
 use crate::dirs::{Dir, DirId, open_dir};
@@ -71,7 +71,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         task: DirTask,
         queue: &Queue<ScanTask>,
         observer: &dyn Observer,
-    ) -> Result<(), ScanError> {
+    ) -> Result<()> {
         let opened = open(scan, &task).and_then(|dir| {
             let fd = scan.dirs.fd(&dir)?;
             let names = list(fd.as_fd(), &mut worker.names)?;
@@ -400,7 +400,7 @@ impl<'a, 'b> Directory<'a, 'b> {
         dir: Dir,
         xattrs: Vec<Xattr>,
         queue: &Queue<ScanTask>,
-    ) -> Result<(), ScanError> {
+    ) -> Result<()> {
         let old_omitted = self.old.map(|old| old.omitted.to_vec());
         let listing = Listing {
             id: self.id,

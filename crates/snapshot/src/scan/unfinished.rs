@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::database::{ATTEMPTS, PAUSE, has_company, is_database};
-use super::{Listing, Scan, ScanError, Worker};
+use super::{Listing, Result, Scan, ScanError, Worker};
 use crate::bytes::Writer;
 use crate::cache::{Cache, CachedBytes};
 use crate::dirs::Dir;
@@ -98,12 +98,7 @@ impl Unfinished {
     }
 
     /// Read some of the files; the last caller completes the listing.
-    pub(super) fn read(
-        &self,
-        scan: &Scan<'_>,
-        worker: &mut Worker<'_>,
-        range: Range<usize>,
-    ) -> Result<(), ScanError> {
+    pub(super) fn read(&self, scan: &Scan<'_>, worker: &mut Worker<'_>, range: Range<usize>) -> Result<()> {
         let mut results = Vec::with_capacity(range.len());
         if !range.is_empty() {
             let fd = scan.dirs.fd(&self.dir).map_err(ScanError::Root)?;
@@ -213,7 +208,7 @@ impl Dirty {
     }
 
     /// Capture an entry in its current state, which may have changed since the directory was listed.
-    pub(super) fn take_now(&self, at: ScanDir<'_>, worker: &mut Worker<'_>) -> Result<DirtyFile, ScanError> {
+    pub(super) fn take_now(&self, at: ScanDir<'_>, worker: &mut Worker<'_>) -> Result<DirtyFile> {
         let found = match stat_at(at.fd, &self.name) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(DirtyFile::Gone),
@@ -225,12 +220,7 @@ impl Dirty {
         self.take_as(found, at, worker)
     }
 
-    fn take_as(
-        &self,
-        mut found: FoundStat,
-        at: ScanDir<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<DirtyFile, ScanError> {
+    fn take_as(&self, mut found: FoundStat, at: ScanDir<'_>, worker: &mut Worker<'_>) -> Result<DirtyFile> {
         let ScanDir { scan, dir: place, fd: dir } = at;
         let unlock = ScannedFile { scan: scan.unlock, dir: place.id, parent: dir, name: &self.name };
         let mut database = false;
@@ -263,15 +253,8 @@ impl Dirty {
                     let trusted = if content.moment == Moment::Settled { TRUSTED } else { 0 };
                     let mut out = Writer::new();
                     let flags = self.flags | sparse | trusted;
-                    let payload = Payload::File(content.hash);
-                    scan_record::put(
-                        &mut out,
-                        &self.name,
-                        flags,
-                        &content.stat.pack(),
-                        &payload,
-                        &content.xattrs,
-                    );
+                    let (packed, payload) = (content.stat.pack(), Payload::File(content.hash));
+                    scan_record::put(&mut out, &self.name, flags, &packed, &payload, &content.xattrs);
                     return Ok(DirtyFile::Entry(out.finish()));
                 }
                 ReadOutcome::LeftOut(reason) => return Ok(DirtyFile::LeftOut(reason)),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Session, SessionError};
+use super::{Result, Session, SessionError};
 use crate::file::{self, Sync};
 use crate::hash::{ContentHash, content_hash};
 
@@ -12,17 +12,17 @@ impl Session {
     }
 
     /// Contents that a restore displaced and no snapshot holds: they stay in the store with the session.
-    pub fn kept(&self) -> Result<Vec<ContentHash>, SessionError> {
+    pub fn kept(&self) -> Result<Vec<ContentHash>> {
         let (kept, damaged) = self.read_kept()?;
         damaged.map_or(Ok(kept), Err)
     }
 
     /// The same, with the addresses that are still readable in a damaged list.
-    pub(crate) fn kept_keys(&self) -> Result<Vec<ContentHash>, SessionError> {
+    pub(crate) fn kept_keys(&self) -> Result<Vec<ContentHash>> {
         Ok(self.read_kept()?.0)
     }
 
-    fn read_kept(&self) -> Result<(Vec<ContentHash>, Option<SessionError>), SessionError> {
+    fn read_kept(&self) -> Result<(Vec<ContentHash>, Option<SessionError>)> {
         let path = self.kept_path();
         let read = file::read_existing(&path).map_err(SessionError::io(&path))?;
         let Some(bytes) = read else { return Ok((Vec::new(), None)) };
@@ -34,7 +34,7 @@ impl Session {
         Ok((kept.collect(), (!good).then_some(damaged)))
     }
 
-    pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<(), SessionError> {
+    pub(crate) fn note_kept(&self, hash: ContentHash) -> Result<()> {
         let (mut all, damaged) = self.read_kept()?;
         if damaged.is_none() && all.contains(&hash) {
             return Ok(());
@@ -43,7 +43,7 @@ impl Session {
         self.save_kept(&all)
     }
 
-    pub(crate) fn save_kept(&self, all: &[ContentHash]) -> Result<(), SessionError> {
+    pub(crate) fn save_kept(&self, all: &[ContentHash]) -> Result<()> {
         let hashes = all.iter().map(|hash| hash.as_bytes().as_slice()).collect::<Vec<_>>().concat();
         let path = self.kept_path();
         let bytes = [content_hash(&hashes).as_bytes().as_slice(), &hashes].concat();

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{ASIDE, LateRoot, RecordSlot, Recorded, Session, SessionError, SessionHold, SnapshotList};
+use super::{
+    ASIDE, LateRoot, RecordSlot, Recorded, Result, Session, SessionError, SessionHold, SnapshotList,
+};
 use crate::file::{self, Sync};
 use crate::hash::content_hash;
 use crate::manifest::{ManifestBody, SnapshotId};
@@ -40,7 +42,7 @@ pub(super) struct Rebuilt {
 
 impl Session {
     /// Make a record of the readable manifests.
-    pub(super) fn rebuild(&self) -> Result<Rebuilt, SessionError> {
+    pub(super) fn rebuild(&self) -> Result<Rebuilt> {
         let (mut numbered, mut others) = (BTreeMap::<u32, Readable>::new(), Vec::new());
         let mut lost = Vec::new();
         for path in self.manifest_files()? {
@@ -62,7 +64,7 @@ impl Session {
     }
 
     /// All files in the manifest folders, by name.
-    fn manifest_files(&self) -> Result<Vec<PathBuf>, SessionError> {
+    fn manifest_files(&self) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for name in ["snapshots", "safety"] {
             let dir = self.dir.join(name);
@@ -78,7 +80,7 @@ impl Session {
     }
 
     /// Read a manifest; `None` if it is damaged.
-    fn readable(&self, path: &Path) -> Result<Option<Readable>, SessionError> {
+    fn readable(&self, path: &Path) -> Result<Option<Readable>> {
         let bytes = match file::read(path) {
             // Not a file, or removed meanwhile.
             Err(error)
@@ -99,7 +101,7 @@ impl Session {
     }
 
     /// Replace a damaged record by a rebuilt one, and set it and unreadable manifests aside. `None`: it is not damaged.
-    pub(crate) fn mend(&self, _held: &SessionHold) -> Result<Option<Mended>, SessionError> {
+    pub(crate) fn mend(&self, _held: &SessionHold) -> Result<Option<Mended>> {
         let RecordSlot::Damaged { what, bytes } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         let path = self.record_path();
@@ -119,14 +121,14 @@ impl Session {
     }
 
     /// Damage of the record, the number of readable snapshots, and the unreadable manifests.
-    pub(crate) fn damage(&self) -> Result<Option<(String, usize, Vec<PathBuf>)>, SessionError> {
+    pub(crate) fn damage(&self) -> Result<Option<(String, usize, Vec<PathBuf>)>> {
         let RecordSlot::Damaged { what, .. } = self.find_record()? else { return Ok(None) };
         let Rebuilt { record, lost } = self.rebuild()?;
         Ok(Some((what, record.snapshots.len(), lost)))
     }
 
     /// The record, or without one what the manifests say: what a collection must keep.
-    pub(crate) fn record_or_manifests(&self) -> Result<Option<SnapshotList>, SessionError> {
+    pub(crate) fn record_or_manifests(&self) -> Result<Option<SnapshotList>> {
         match self.record()? {
             Some(record) => Ok(Some(record)),
             None => Ok(Some(self.rebuild()?.record)),
@@ -134,7 +136,7 @@ impl Session {
     }
 
     /// Manifests that the record names and that cannot be read.
-    pub fn lost_manifests(&self) -> Result<Vec<(SnapshotId, PathBuf)>, SessionError> {
+    pub fn lost_manifests(&self) -> Result<Vec<(SnapshotId, PathBuf)>> {
         let Some(record) = self.record()? else { return Ok(Vec::new()) };
         let mut lost = Vec::new();
         for (recorded, sheet) in self.sheets(&record) {

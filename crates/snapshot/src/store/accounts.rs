@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) use self::account::Account;
 use self::books::{Books, Reserved};
-use super::error::{StoreError, there};
+use super::error::{Result, StoreError, there};
 use super::files::{Folder, Lock, allocated};
 use super::handle::Store;
 use super::names::{REWRITE_TEMP, WRITER_TEMP};
@@ -88,12 +88,12 @@ struct Open<'a> {
 }
 
 impl Accounts {
-    fn of(store: &Store) -> Result<Accounts, StoreError> {
+    fn of(store: &Store) -> Result<Accounts> {
         Ok(Accounts { folder: store.root.make_folder(FOLDER)? })
     }
 
     /// Lock the books. Missing or damaged ones are rebuilt from the disk.
-    fn open<'a>(&'a self, store: &'a Store, quota: Option<&Quota>) -> Result<Open<'a>, StoreError> {
+    fn open<'a>(&'a self, store: &'a Store, quota: Option<&Quota>) -> Result<Open<'a>> {
         let lock = Lock::take(&self.folder, LOCK, true, true)?
             .ok_or_else(|| StoreError::Busy { path: self.folder.path_of(LOCK) })?;
         let known = Books::read(&self.folder, BOOKS)?;
@@ -115,7 +115,7 @@ impl Accounts {
 
     /// Writers that hold their lock, with the bytes they have written so far: for books that were lost. Each enters the
     /// rest of its reservation when it asks for more.
-    fn live_writers(&self, store: &Store) -> Result<Vec<Reserved>, StoreError> {
+    fn live_writers(&self, store: &Store) -> Result<Vec<Reserved>> {
         let mut live = Vec::new();
         for name in self.folder.names()?.into_iter().filter(|name| name.starts_with(WRITER)) {
             if self.is_alive(&name)? {
@@ -130,7 +130,7 @@ impl Accounts {
     }
 
     /// Count what is on disk, then change the books.
-    fn counted(&self, store: &Store, change: impl FnOnce(&mut Books)) -> Result<Balance, StoreError> {
+    fn counted(&self, store: &Store, change: impl FnOnce(&mut Books)) -> Result<Balance> {
         let mut open = self.open(store, store.quota.as_ref())?;
         open.drop_dead()?;
         open.recount()?;
@@ -139,7 +139,7 @@ impl Accounts {
         Ok(open.books.balance())
     }
 
-    fn is_alive(&self, name: &str) -> Result<bool, StoreError> {
+    fn is_alive(&self, name: &str) -> Result<bool> {
         if self.folder.stat(name)?.is_none() {
             return Ok(false);
         }
@@ -153,7 +153,7 @@ fn lock_name(id: &str) -> String {
 
 impl Open<'_> {
     /// Count what is on disk, without the temporary files of live writers: those are reserved.
-    fn recount(&mut self) -> Result<(), StoreError> {
+    fn recount(&mut self) -> Result<()> {
         let usage = self.store.usage()?;
         let mut committed = usage.total();
         for writer in &self.books.writers {
@@ -169,7 +169,7 @@ impl Open<'_> {
     }
 
     /// Drop the reservations of dead writers; what they left on disk is counted.
-    fn drop_dead(&mut self) -> Result<(), StoreError> {
+    fn drop_dead(&mut self) -> Result<()> {
         let mut dead = Vec::new();
         for writer in &self.books.writers {
             if !self.accounts.is_alive(&lock_name(&writer.id))? {
@@ -200,7 +200,7 @@ impl Open<'_> {
     }
 
     /// Room left, counted again if it seems too small and the books may be wrong.
-    fn room_for(&mut self, quota: &Quota, class: Class, needed: u64) -> Result<u64, StoreError> {
+    fn room_for(&mut self, quota: &Quota, class: Class, needed: u64) -> Result<u64> {
         let room = self.room(quota, class);
         if room >= needed {
             return Ok(room);
@@ -212,7 +212,7 @@ impl Open<'_> {
         Ok(self.room(quota, class))
     }
 
-    fn save(&mut self) -> Result<(), StoreError> {
+    fn save(&mut self) -> Result<()> {
         self.books.write(&self.accounts.folder, BOOKS)
     }
 }
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Count bytes that were added without a writer: a file moved into the store.
-    pub(super) fn charge(&self, bytes: u64) -> Result<(), StoreError> {
+    pub(super) fn charge(&self, bytes: u64) -> Result<()> {
         let Some(quota) = &self.quota else { return Ok(()) };
         let accounts = Accounts::of(self)?;
         let mut open = accounts.open(self, Some(quota))?;
@@ -235,7 +235,7 @@ impl Store {
     }
 
     /// Current balance; `None` if there are no accounts.
-    pub fn balance(&self) -> Result<Option<Balance>, StoreError> {
+    pub fn balance(&self) -> Result<Option<Balance>> {
         if self.root.stat(FOLDER)?.is_none() {
             return Ok(None);
         }
@@ -244,7 +244,7 @@ impl Store {
     }
 
     /// Count what is on disk, for callers that removed or rewrote files. `None` if there are no accounts.
-    pub fn recount(&self) -> Result<Option<Balance>, StoreError> {
+    pub fn recount(&self) -> Result<Option<Balance>> {
         if self.quota.is_none() && self.root.stat(FOLDER)?.is_none() {
             return Ok(None);
         }
@@ -253,12 +253,12 @@ impl Store {
     }
 
     /// Enter the bytes that only checkpoints need, as counted when they had written `written` bytes in all.
-    pub fn set_checkpoints(&self, bytes: u64, written: u64) -> Result<Balance, StoreError> {
+    pub fn set_checkpoints(&self, bytes: u64, written: u64) -> Result<Balance> {
         Accounts::of(self)?.counted(self, |books| books.set_checkpoints(bytes, written))
     }
 
     /// Room that a writer of the store's quota has for contents now.
-    pub fn room(&self) -> Result<u64, StoreError> {
+    pub fn room(&self) -> Result<u64> {
         let Some(quota) = &self.quota else { return Ok(u64::MAX) };
         let accounts = Accounts::of(self)?;
         let mut open = accounts.open(self, Some(quota))?;
@@ -269,7 +269,7 @@ impl Store {
 }
 
 /// Bytes on disk of a writer's temporary files.
-fn temporary(store: &Store, id: &str) -> Result<u64, StoreError> {
+fn temporary(store: &Store, id: &str) -> Result<u64> {
     let mut bytes = 0;
     for prefix in [WRITER_TEMP, REWRITE_TEMP] {
         let Some(folder) = there(store.tmp.open_folder(&format!("{prefix}{id}")))? else { continue };
@@ -281,7 +281,7 @@ fn temporary(store: &Store, id: &str) -> Result<u64, StoreError> {
     Ok(bytes)
 }
 
-fn disk_bytes(store: &Path, name: &str) -> Result<u64, StoreError> {
+fn disk_bytes(store: &Path, name: &str) -> Result<u64> {
     let path: PathBuf = store.parent().unwrap_or(store).join(name);
     nono_sys::fs::disk_bytes(&path).map_err(|(path, source)| StoreError::Io { doing: "read", path, source })
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::Ordering;
 
 use super::chunks::{ChunkList, FilePart, each_chunk};
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{failed, pwrite_all, unique};
 use super::hashing::Hashing;
 use super::key::ObjectKey;
@@ -40,7 +40,7 @@ pub(super) fn stage<'a, 'w>(
     source: BorrowedFd<'_>,
     known: &LargeSource,
     mark: refused::Mark,
-) -> Result<(Chunked<'a, 'w>, ContentHash), StoreError> {
+) -> Result<(Chunked<'a, 'w>, ContentHash)> {
     let mut buffer = std::mem::take(&mut appender.buffer);
     let mut staging = Chunked::begin(appender, known.size)?;
     let mut list = ChunkList::default();
@@ -69,7 +69,7 @@ pub(super) fn stage<'a, 'w>(
 }
 
 impl<'a, 'w> Chunked<'a, 'w> {
-    fn begin(appender: &'a mut Appender<'w>, size: u64) -> Result<Chunked<'a, 'w>, StoreError> {
+    fn begin(appender: &'a mut Appender<'w>, size: u64) -> Result<Chunked<'a, 'w>> {
         // A file that may fill a pack gets its own, so that a full pack can be taken back as a whole.
         if appender.chunks.as_ref().is_some_and(|pack| pack.len() + size >= PACK) {
             let full = appender.chunks.take();
@@ -80,13 +80,13 @@ impl<'a, 'w> Chunked<'a, 'w> {
         Ok(Chunked { appender, mark, closed, new, list: None, cost: 0, kept: false })
     }
 
-    fn reserve(&mut self, cost: u64) -> Result<(), StoreError> {
+    fn reserve(&mut self, cost: u64) -> Result<()> {
         self.appender.writer.reserve(cost)?;
         self.cost += cost;
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<[u8; 32], StoreError> {
+    fn put(&mut self, bytes: &[u8]) -> Result<[u8; 32]> {
         let hash = chunk_hash(bytes);
         let key = ObjectKey::chunk(hash);
         if self.new.contains(&hash) || self.appender.writer.took(&key) || self.appender.stored(&key, 0)? {
@@ -110,7 +110,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
         Ok(hash)
     }
 
-    fn write_list(&mut self, list: &ChunkList) -> Result<(), StoreError> {
+    fn write_list(&mut self, list: &ChunkList) -> Result<()> {
         let (temp, name, bytes) = (self.appender.writer.temp()?, unique(), list.encode());
         self.reserve(bytes.len() as u64)?;
         let file = temp.folder.create(&name)?;
@@ -119,7 +119,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
     }
 
     /// Keep the file; false if it is stored already.
-    pub(super) fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
+    pub(super) fn keep(mut self, hash: &ContentHash) -> Result<bool> {
         let Some(list) = self.list.clone() else { return Ok(false) };
         let writer = self.appender.writer;
         let large = || Large { files: vec![(LargeName::Chunks, list)], bytes: self.cost };
@@ -135,13 +135,13 @@ impl<'a, 'w> Chunked<'a, 'w> {
     }
 
     /// Remove everything that was stored of the file.
-    fn take_back(&mut self) -> Result<(), StoreError> {
+    fn take_back(&mut self) -> Result<()> {
         match (self.mark, &mut self.appender.chunks) {
             (Some(mark), Some(pack)) => pack.rewind(mark)?,
             (None, pack) => {
                 let open = pack.take();
-                let ids = open.iter().map(PackBuilder::id).chain(self.closed.iter().map(BuiltPack::id));
-                let names: Vec<String> = ids.map(pack_name).chain(self.list.clone()).collect();
+                let ids = open.iter().map(|pack| &pack.id).chain(self.closed.iter().map(|pack| &pack.id));
+                let names: Vec<String> = ids.map(|id| pack_name(id)).chain(self.list.clone()).collect();
                 self.remove(&names)?;
                 return Ok(());
             }
@@ -151,7 +151,7 @@ impl<'a, 'w> Chunked<'a, 'w> {
         self.remove(list.as_slice())
     }
 
-    fn remove(&self, names: &[String]) -> Result<(), StoreError> {
+    fn remove(&self, names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());
         }

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use fastcdc::v2020::FastCDC;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Damage, StoreError, StoreProblem, there};
+use super::error::{Damage, Result, StoreError, StoreProblem, there};
 use super::files::{pread, read_all};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -107,8 +107,8 @@ pub(super) fn each_chunk(
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<()>,
+) -> Result<()> {
     let mut at = 0;
     while at < size {
         let span = span(fd, at, size, holes).map_err(failed)?;
@@ -129,8 +129,8 @@ fn cut_span(
     end: u64,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
-    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    each: &mut dyn FnMut(SpanPiece<'_>) -> Result<()>,
+) -> Result<()> {
     let window = usize::try_from(end - at).unwrap_or(WINDOW).min(WINDOW);
     buffer.resize(window.max(buffer.len()), 0);
     let (mut start, mut filled) = (0, 0);
@@ -170,7 +170,7 @@ impl ChunksOf {
 
 impl Store {
     /// Chunks of a large object; none if it is stored in another form.
-    pub(crate) fn chunks_in(&self, key: ObjectKey) -> Result<Vec<ObjectKey>, StoreError> {
+    pub(crate) fn chunks_in(&self, key: ObjectKey) -> Result<Vec<ObjectKey>> {
         if key.kind != ObjectKind::Blob {
             return Ok(Vec::new());
         }
@@ -183,7 +183,7 @@ impl Store {
     }
 
     /// Chunks of all files that are `wanted`.
-    pub(super) fn chunks_of(&self, wanted: &dyn Fn(ObjectKey) -> bool) -> Result<ChunksOf, StoreError> {
+    pub(super) fn chunks_of(&self, wanted: &dyn Fn(ObjectKey) -> bool) -> Result<ChunksOf> {
         let mut found = ChunksOf::default();
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;

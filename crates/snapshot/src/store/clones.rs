@@ -15,12 +15,12 @@ use std::path::Path;
 
 use nono_sys::extents::{Extent, extents};
 
-use super::error::{StoreError, there};
+use super::error::{Result, StoreError, there};
 use super::files::{failed, file_stat, read_all, size_of};
 use super::handle::Store;
 use super::large::{LargeName, feed, folder_name, is_suspect, name_of};
 use super::large_source::LargeSource;
-use super::spans::{SpanPiece, each_piece_in};
+use super::spans::{SpanPiece, each_piece};
 use crate::hash::{CHUNK, ContentHash, ContentHasher, HashKind, Trail};
 
 /// Hash of a clone.
@@ -38,7 +38,7 @@ pub(super) fn hash(
     path: &Path,
     known: &LargeSource,
     buffer: &mut Vec<u8>,
-) -> Result<Hashed, StoreError> {
+) -> Result<Hashed> {
     let before = match known.before {
         Some(hash) => Before::open(store, hash)?,
         None => None,
@@ -64,7 +64,7 @@ struct Before {
 
 impl Before {
     /// `None` if it is not stored as a clone, or may have been damaged by a power loss.
-    fn open(store: &Store, hash: ContentHash) -> Result<Option<Before>, StoreError> {
+    fn open(store: &Store, hash: ContentHash) -> Result<Option<Before>> {
         let found = store
             .large
             .open_folder(&folder_name(hash.as_bytes()))
@@ -76,7 +76,7 @@ impl Before {
     }
 
     /// Ranges in which both clones have the same bytes, in order.
-    fn same_stretches(&self, clone: &File, path: &Path, size: u64) -> Result<Vec<Range<u64>>, StoreError> {
+    fn same_stretches(&self, clone: &File, path: &Path, size: u64) -> Result<Vec<Range<u64>>> {
         let ask = |file: &File| extents(file, true).map_err(failed("read", path));
         let (first, now, again) = (ask(&self.file)?, ask(clone)?, ask(&self.file)?);
         Ok(match (first, now) {
@@ -88,7 +88,7 @@ impl Before {
     }
 
     /// Its chunk hashes, if they are stored.
-    fn trail(&self, store: &Store) -> Result<Option<Trail>, StoreError> {
+    fn trail(&self, store: &Store) -> Result<Option<Trail>> {
         if HashKind::of(self.size) != HashKind::Chunked {
             return Ok(None);
         }
@@ -113,13 +113,13 @@ impl<'a> Reading<'a> {
         Reading { clone, path, size, buffer, hasher: ContentHasher::with_trail(size), read: 0 }
     }
 
-    fn all(mut self) -> Result<Hashed, StoreError> {
+    fn all(mut self) -> Result<Hashed> {
         self.stretch(0..self.size)?;
         self.finish()
     }
 
     /// Hash using known chunks. Equal chunks are not read, except an incomplete last one.
-    fn with(mut self, trail: &Trail, same: &[Range<u64>]) -> Result<Hashed, StoreError> {
+    fn with(mut self, trail: &Trail, same: &[Range<u64>]) -> Result<Hashed> {
         let whole = self.size.min(trail.size()) / CHUNK as u64;
         let mut from = 0;
         let mut number = 0;
@@ -141,17 +141,17 @@ impl<'a> Reading<'a> {
         self.finish()
     }
 
-    fn stretch(&mut self, part: Range<u64>) -> Result<(), StoreError> {
+    fn stretch(&mut self, part: Range<u64>) -> Result<()> {
         let failed = |source| failed("read", self.path)(source);
         let (hasher, read) = (&mut self.hasher, &mut self.read);
-        each_piece_in(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: SpanPiece<'_>| {
+        each_piece(self.clone.as_fd(), part, true, self.buffer, &failed, &mut |_, piece: SpanPiece<'_>| {
             feed(hasher, piece);
             *read += piece.data_len();
             Ok(())
         })
     }
 
-    fn finish(self) -> Result<Hashed, StoreError> {
+    fn finish(self) -> Result<Hashed> {
         let (hash, trail) = self.hasher.finish_with_trail().ok_or(StoreError::SourceChanged)?;
         Ok(Hashed { hash, trail, read: self.read })
     }

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 
 use super::key::ObjectKey;
 
+/// Result with [`StoreError`], unless another error is named.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::error::{StoreError, there};
+use super::error::{Result, StoreError, there};
 use crate::disk;
 
 pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -34,7 +34,7 @@ const READ: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBL
 
 impl Folder {
     /// Open a folder by its path, creating it if it is missing.
-    pub(super) fn make(path: &Path) -> Result<Folder, StoreError> {
+    pub(super) fn make(path: &Path) -> Result<Folder> {
         disk::step().map_err(failed("make", path))?;
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -44,14 +44,14 @@ impl Folder {
         Ok(Folder { fd, path: path.to_owned() })
     }
 
-    pub(super) fn open_folder(&self, name: &str) -> Result<Folder, StoreError> {
+    pub(super) fn open_folder(&self, name: &str) -> Result<Folder> {
         let path = self.path.join(name);
         let fd = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty()).map_err(refused("open", &path))?;
         Ok(Folder { fd, path })
     }
 
     /// Open a folder in this one, creating it if it is missing.
-    pub(super) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
+    pub(super) fn make_folder(&self, name: &str) -> Result<Folder> {
         if let Some(folder) = there(self.open_folder(name))? {
             return Ok(folder);
         }
@@ -74,7 +74,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    pub(super) fn open(&self, name: &str) -> Result<File, StoreError> {
+    pub(super) fn open(&self, name: &str) -> Result<File> {
         let open = || {
             let fd = rustix::fs::openat(&self.fd, name, READ | OFlags::RDONLY, Mode::empty())?;
             // Other kinds of files are treated like a link: no store creates them.
@@ -84,16 +84,16 @@ impl Folder {
     }
 
     /// Create a file for reading and writing; the name must be unused.
-    pub(super) fn create(&self, name: &str) -> Result<File, StoreError> {
+    pub(super) fn create(&self, name: &str) -> Result<File> {
         self.open_or_make(name, OFlags::EXCL)
     }
 
     /// Open a file that is only used for locking.
-    pub(super) fn lock_file(&self, name: &str) -> Result<File, StoreError> {
+    pub(super) fn lock_file(&self, name: &str) -> Result<File> {
         self.open_or_make(name, OFlags::empty())
     }
 
-    fn open_or_make(&self, name: &str, more: OFlags) -> Result<File, StoreError> {
+    fn open_or_make(&self, name: &str, more: OFlags) -> Result<File> {
         let path = self.path.join(name);
         disk::step().map_err(failed("make", &path))?;
         let flags = READ | OFlags::RDWR | OFlags::CREATE | more;
@@ -101,22 +101,22 @@ impl Folder {
         made.map(File::from).map_err(refused("make", &path))
     }
 
-    pub(super) fn rename(&self, name: &str, to: &Folder, new: &str) -> Result<(), StoreError> {
+    pub(super) fn rename(&self, name: &str, to: &Folder, new: &str) -> Result<()> {
         let path = to.path.join(new);
         disk::step().map_err(failed("make", &path))?;
         rustix::fs::renameat(&self.fd, name, &to.fd, new).map_err(refused("make", &path))
     }
 
     /// Remove a file; a missing one is not an error.
-    pub(super) fn unlink(&self, name: &str) -> Result<(), StoreError> {
+    pub(super) fn unlink(&self, name: &str) -> Result<()> {
         self.remove(name, AtFlags::empty())
     }
 
-    pub(super) fn remove_folder(&self, name: &str) -> Result<(), StoreError> {
+    pub(super) fn remove_folder(&self, name: &str) -> Result<()> {
         self.remove(name, AtFlags::REMOVEDIR)
     }
 
-    fn remove(&self, name: &str, flags: AtFlags) -> Result<(), StoreError> {
+    fn remove(&self, name: &str, flags: AtFlags) -> Result<()> {
         let path = self.path.join(name);
         disk::step().map_err(failed("remove", &path))?;
         match rustix::fs::unlinkat(&self.fd, name, flags) {
@@ -126,7 +126,7 @@ impl Folder {
     }
 
     /// Names in the folder; names that are not UTF-8 come out mangled and count as unexpected.
-    pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
+    pub(super) fn names(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd).map_err(refused("read", &self.path))? {
             let entry = entry.map_err(refused("read", &self.path))?;
@@ -139,7 +139,7 @@ impl Folder {
         Ok(names)
     }
 
-    pub(super) fn stat(&self, name: &str) -> Result<Option<Stat>, StoreError> {
+    pub(super) fn stat(&self, name: &str) -> Result<Option<Stat>> {
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -147,12 +147,12 @@ impl Folder {
         }
     }
 
-    pub(super) fn own_stat(&self) -> Result<Stat, StoreError> {
+    pub(super) fn own_stat(&self) -> Result<Stat> {
         rustix::fs::fstat(&self.fd).map_err(refused("read", &self.path))
     }
 
     /// Make the names in this folder durable.
-    pub(super) fn sync(&self, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+    pub(super) fn sync(&self, fsyncs: &Fsyncs) -> Result<()> {
         disk::step().map_err(failed("sync", &self.path))?;
         fsyncs.count();
         rustix::fs::fsync(&self.fd).map_err(refused("sync", &self.path))
@@ -174,14 +174,14 @@ impl Fsyncs {
 }
 
 /// Make a file's content durable, and with `all` its attributes too.
-pub(super) fn sync_file(file: &File, path: &Path, all: bool, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+pub(super) fn sync_file(file: &File, path: &Path, all: bool, fsyncs: &Fsyncs) -> Result<()> {
     disk::step().map_err(failed("sync", path))?;
     fsyncs.count();
     let done = if all { rustix::fs::fsync(file) } else { rustix::fs::fdatasync(file) };
     done.map_err(refused("sync", path))
 }
 
-pub(super) fn chmod(file: &File, path: &Path, mode: u32) -> Result<(), StoreError> {
+pub(super) fn chmod(file: &File, path: &Path, mode: u32) -> Result<()> {
     disk::step().map_err(failed("change", path))?;
     rustix::fs::fchmod(file, Mode::from_raw_mode(mode)).map_err(refused("change", path))
 }
@@ -217,7 +217,7 @@ pub(crate) fn pread(fd: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io::Resul
 }
 
 /// Read a whole file. The buffer grows with the data, whatever the file's size says.
-pub(super) fn read_all(folder: &Folder, name: &str) -> Result<(Vec<u8>, Stat), StoreError> {
+pub(super) fn read_all(folder: &Folder, name: &str) -> Result<(Vec<u8>, Stat)> {
     use std::io::Read as _;
     let mut file = folder.open(name)?;
     let stat = file_stat(&file, &folder.path_of(name))?;
@@ -226,7 +226,7 @@ pub(super) fn read_all(folder: &Folder, name: &str) -> Result<(Vec<u8>, Stat), S
     Ok((bytes, stat))
 }
 
-pub(super) fn file_stat(file: &File, path: &Path) -> Result<Stat, StoreError> {
+pub(super) fn file_stat(file: &File, path: &Path) -> Result<Stat> {
     rustix::fs::fstat(file).map_err(refused("read", path))
 }
 
@@ -249,17 +249,12 @@ pub(super) struct Lock(File);
 
 impl Lock {
     /// Take the lock. Waits if `wait`; otherwise returns `None` if another process has it.
-    pub(super) fn take(
-        folder: &Folder,
-        name: &str,
-        exclusive: bool,
-        wait: bool,
-    ) -> Result<Option<Lock>, StoreError> {
+    pub(super) fn take(folder: &Folder, name: &str, exclusive: bool, wait: bool) -> Result<Option<Lock>> {
         let lock = Lock(folder.lock_file(name)?);
         Ok(lock.change(&folder.path_of(name), exclusive, wait)?.then_some(lock))
     }
 
-    fn change(&self, path: &Path, exclusive: bool, wait: bool) -> Result<bool, StoreError> {
+    fn change(&self, path: &Path, exclusive: bool, wait: bool) -> Result<bool> {
         let operation = match (exclusive, wait) {
             (true, true) => FlockOperation::LockExclusive,
             (true, false) => FlockOperation::NonBlockingLockExclusive,
@@ -277,7 +272,7 @@ impl Lock {
     }
 
     /// Downgrade from exclusive to shared.
-    pub(super) fn share(&self, folder: &Folder, name: &str) -> Result<(), StoreError> {
+    pub(super) fn share(&self, folder: &Folder, name: &str) -> Result<()> {
         self.change(&folder.path_of(name), false, true).map(drop)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use super::error::{StoreError, there};
+use super::error::{Result, StoreError, there};
 use super::files::{Folder, failed, pwrite_all, read_all, unique};
 
 pub(super) const FORMAT: &str = "FORMAT";
@@ -20,7 +20,7 @@ pub(super) enum StoreFormat {
     Missing,
 }
 
-pub(super) fn read_format(root: &Folder) -> Result<StoreFormat, StoreError> {
+pub(super) fn read_format(root: &Folder) -> Result<StoreFormat> {
     let Some((bytes, _)) = there(read_all(root, FORMAT))? else { return Ok(StoreFormat::Missing) };
     if bytes == format_text(VERSION).as_bytes() {
         return Ok(StoreFormat::Ours);
@@ -44,7 +44,7 @@ pub(super) fn format_text(version: &str) -> String {
 
 /// Check the format file. A store of another version is refused. A damaged file is not: packs and indexes have their
 /// own version, and one flipped bit must not make all snapshots unusable; `verify` reports it.
-pub(super) fn check_format(root: &Folder) -> Result<StoreFormat, StoreError> {
+pub(super) fn check_format(root: &Folder) -> Result<StoreFormat> {
     let found = read_format(root)?;
     if found == StoreFormat::Missing {
         write_format(root)?;
@@ -52,12 +52,12 @@ pub(super) fn check_format(root: &Folder) -> Result<StoreFormat, StoreError> {
     Ok(found)
 }
 
-pub(super) fn write_format(root: &Folder) -> Result<(), StoreError> {
+pub(super) fn write_format(root: &Folder) -> Result<()> {
     put_file(root, FORMAT, format_text(VERSION).as_bytes())
 }
 
 /// Put a small file in place atomically.
-pub(super) fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn put_file(root: &Folder, file: &str, bytes: &[u8]) -> Result<()> {
     let name = format!("{file}.{}", unique());
     let temp = root.create(&name)?;
     let written = pwrite_all(temp.as_fd(), bytes, 0)

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::error::{StoreError, StoreProblem};
+use super::error::{Result, StoreError, StoreProblem};
 use super::files::Fsyncs;
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -37,7 +37,7 @@ pub struct Collected {
 
 impl Store {
     /// Remove everything that is not live. Waits until there is no writer.
-    pub fn gc(&self, live: &dyn Fn(ObjectKey) -> bool) -> Result<Collected, StoreError> {
+    pub fn gc(&self, live: &dyn Fn(ObjectKey) -> bool) -> Result<Collected> {
         self.gc_with(true, |_| Ok(live))
     }
 
@@ -71,7 +71,7 @@ impl Store {
         Ok(self.sweep(&live, worth)?)
     }
 
-    fn sweep(&self, live: &dyn Fn(ObjectKey) -> bool, worth: u64) -> Result<Collected, StoreError> {
+    fn sweep(&self, live: &dyn Fn(ObjectKey) -> bool, worth: u64) -> Result<Collected> {
         let fsyncs = Fsyncs::default();
         let mut collected = Collected { bytes_before: self.usage()?.total(), ..Collected::default() };
         collected.debris = self.remove_debris(true)?;
@@ -97,7 +97,7 @@ impl Store {
         worth: u64,
         fsyncs: &Fsyncs,
         collected: &mut Collected,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let view = self.view.refresh(self)?;
         let mut dead: Vec<Arc<Pack>> = Vec::new();
         let mut poor: Vec<Arc<Pack>> = Vec::new();
@@ -137,7 +137,7 @@ impl Store {
         live: &dyn Fn(ObjectKey) -> bool,
         fsyncs: &Fsyncs,
         collected: &mut Collected,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
             let mut lists = false;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::error::{Damage, StoreError};
+use super::error::{Damage, Result, StoreError};
 use super::files::{Folder, Lock};
 use super::format::{FORMAT, StoreFormat, check_format};
 use super::key::{ObjectKey, ObjectKind};
@@ -47,7 +47,7 @@ pub struct Store {
 
 impl Store {
     /// Open the store in this folder, creating it if it is missing.
-    pub fn open(dir: &Path) -> Result<Store, StoreError> {
+    pub fn open(dir: &Path) -> Result<Store> {
         let root = Folder::make(dir)?;
         let old_format = check_format(&root)? == StoreFormat::Old;
         Ok(Store {
@@ -72,14 +72,14 @@ impl Store {
     }
 
     /// Whether no part of it may have been damaged by a power loss.
-    pub(crate) fn is_sound(&self) -> Result<bool, StoreError> {
+    pub(crate) fn is_sound(&self) -> Result<bool> {
         let view = self.view.now(self)?;
         Ok(view.packs.iter().all(|pack| !pack.suspect) && !self.has_suspect_large()?)
     }
 
     /// Whether the object is stored, so that it need not be stored again. False for objects that a crash of the machine
     /// may have damaged.
-    pub fn contains(&self, key: ObjectKey) -> Result<bool, StoreError> {
+    pub fn contains(&self, key: ObjectKey) -> Result<bool> {
         if let Some(pack) = self.view.now(self)?.holder(&key)
             // A known pack may be gone: a collection of another process may have removed it.
             && self.packs.stat(&index_name(&pack.id))?.is_some()
@@ -90,7 +90,7 @@ impl Store {
     }
 
     /// Read a whole object, checked against its address.
-    pub fn read(&self, key: ObjectKey) -> Result<Vec<u8>, StoreError> {
+    pub fn read(&self, key: ObjectKey) -> Result<Vec<u8>> {
         match self.read_packed(key)? {
             Some(bytes) => Ok(bytes),
             None if key.kind == ObjectKind::Blob => self.read_large(key),
@@ -99,28 +99,22 @@ impl Store {
     }
 
     /// The same; `None` if it is larger than `limit`.
-    pub fn read_up_to(&self, key: ObjectKey, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_up_to(&self, key: ObjectKey, limit: u64) -> Result<Option<Vec<u8>>> {
         if let Some(bytes) = self.read_packed(key)? {
             return Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit));
         }
         if key.kind != ObjectKind::Blob {
             return Err(self.missing(key));
         }
-        match self.large_size(key)? {
-            Some(size) if size > limit => Ok(None),
+        match self.open_large(&key.hash)? {
+            Some(large) if large.size > limit => Ok(None),
             _ => self.read_large(key).map(Some),
         }
     }
 
     /// Restore a file's content into an empty file: hashed while written, with holes if `sparse`. After an error the
     /// file must be discarded.
-    pub fn write_to(
-        &self,
-        hash: ContentHash,
-        size: u64,
-        sparse: bool,
-        out: BorrowedFd<'_>,
-    ) -> Result<(), StoreError> {
+    pub fn write_to(&self, hash: ContentHash, size: u64, sparse: bool, out: BorrowedFd<'_>) -> Result<()> {
         let key = ObjectKey::from(hash);
         // Large objects first: a lookup in a folder is cheaper than listing the packs again for a miss.
         if size >= LARGE && self.write_large_to(hash, size, sparse, out)? {
@@ -143,7 +137,7 @@ impl Store {
     }
 
     /// Read from the first pack that has it undamaged; `None` if no pack has it.
-    pub(super) fn read_packed(&self, key: ObjectKey) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn read_packed(&self, key: ObjectKey) -> Result<Option<Vec<u8>>> {
         let mut view = self.view.now(self)?;
         // Packs are replaced while others settle: look again for one that vanished. Each round sees a newer listing.
         for _ in 0..8 {
@@ -169,7 +163,7 @@ impl Store {
     }
 
     /// Take the maintenance lock: one of settling, collecting and verifying at a time.
-    pub(super) fn maintain(&self, wait: bool) -> Result<Lock, StoreError> {
+    pub(super) fn maintain(&self, wait: bool) -> Result<Lock> {
         if let Some(lock) = Lock::take(&self.root, MAINTENANCE, true, false)? {
             return Ok(lock);
         }
@@ -180,14 +174,14 @@ impl Store {
 
     /// Lock all writers out. Waits for current writers, and makes new ones wait: a stream of them, each sharing the
     /// lock with the one before, would never release it.
-    pub(super) fn exclude_writers(&self, wait: bool) -> Result<Lock, StoreError> {
+    pub(super) fn exclude_writers(&self, wait: bool) -> Result<Lock> {
         let _gate = if wait { Lock::take(&self.root, GATE, true, true)? } else { None };
         Lock::take(&self.root, LOCK, true, wait)?
             .ok_or_else(|| StoreError::Busy { path: self.root.path_of(LOCK) })
     }
 
     /// Take the lock that all writers share.
-    pub(super) fn share_with_writers(&self) -> Result<Lock, StoreError> {
+    pub(super) fn share_with_writers(&self) -> Result<Lock> {
         let start = Instant::now();
         while self.root.stat(GATE)?.is_some()
             && Lock::take(&self.root, GATE, false, false)?.is_none()
@@ -200,17 +194,17 @@ impl Store {
     }
 
     /// Keep upkeep away while a restore runs: settling stops soon, and does not start.
-    pub(crate) fn pause_upkeep(&self) -> Result<UpkeepPause, StoreError> {
+    pub(crate) fn pause_upkeep(&self) -> Result<UpkeepPause> {
         Ok(UpkeepPause { _wanted: Lock::take(&self.root, WANTED, false, true)? })
     }
 
     /// Wait until maintenance that runs now has ended and removed its temporary files.
-    pub(crate) fn wait_for_maintenance(&self) -> Result<(), StoreError> {
+    pub(crate) fn wait_for_maintenance(&self) -> Result<()> {
         self.maintain(true).map(drop)
     }
 
     /// Whether another process waits for the maintenance lock, or keeps upkeep away.
-    pub(super) fn is_wanted(&self) -> Result<bool, StoreError> {
+    pub(super) fn is_wanted(&self) -> Result<bool> {
         if self.root.stat(WANTED)?.is_none() {
             return Ok(false);
         }
@@ -219,7 +213,7 @@ impl Store {
 
     /// Take the turn to settle, among the processes started for it. One waits for the one that works, and then handles
     /// what is new; any other has nothing left to do.
-    pub(crate) fn settlers_turn(&self) -> Result<Option<SettleTurn>, StoreError> {
+    pub(crate) fn settlers_turn(&self) -> Result<Option<SettleTurn>> {
         let Some(next) = Lock::take(&self.root, NEXT_SETTLER, true, false)? else { return Ok(None) };
         let turn = Lock::take(&self.root, SETTLER, true, true)?;
         drop(next);

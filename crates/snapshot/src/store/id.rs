@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::error::{Damage, StoreError, StoreProblem, there};
+use super::error::{Damage, Result, StoreProblem, there};
 use super::files::{failed, read_all};
 use super::format::put_file;
 use super::handle::Store;
@@ -17,7 +17,7 @@ enum Id {
 
 impl Store {
     /// The id; `None` if the store has none yet, or it cannot be read.
-    pub fn id(&self) -> Result<Option<String>, StoreError> {
+    pub fn id(&self) -> Result<Option<String>> {
         match self.read_id()? {
             Id::Is(id) => Ok(Some(id)),
             Id::Damaged | Id::Missing => Ok(None),
@@ -25,7 +25,7 @@ impl Store {
     }
 
     /// Create an id, if there is none.
-    pub(crate) fn ensure_id(&self) -> Result<(), StoreError> {
+    pub(crate) fn ensure_id(&self) -> Result<()> {
         // Another writer may remove the temporary file as debris.
         for _ in 0..8 {
             if !matches!(self.read_id()?, Id::Missing) || there(self.put_id())?.is_some() {
@@ -36,7 +36,7 @@ impl Store {
     }
 
     /// Create a new id, if the current one cannot be read. Returns whether that was so.
-    pub(crate) fn repair_id(&self, dry_run: bool) -> Result<bool, StoreError> {
+    pub(crate) fn repair_id(&self, dry_run: bool) -> Result<bool> {
         let damaged = matches!(self.read_id()?, Id::Damaged);
         if damaged && !dry_run {
             self.put_id()?;
@@ -45,12 +45,12 @@ impl Store {
     }
 
     /// A damaged id, as a problem of the store.
-    pub(super) fn check_id(&self) -> Result<Option<StoreProblem>, StoreError> {
+    pub(super) fn check_id(&self) -> Result<Option<StoreProblem>> {
         let damaged = matches!(self.read_id()?, Id::Damaged);
         Ok(damaged.then(|| StoreProblem { file: self.root.path_of(ID), object: None, what: Damage::Format }))
     }
 
-    fn read_id(&self) -> Result<Id, StoreError> {
+    fn read_id(&self) -> Result<Id> {
         let bytes = match there(read_all(&self.root, ID)) {
             Ok(Some((bytes, _))) => bytes,
             Ok(None) => return Ok(Id::Missing),
@@ -64,7 +64,7 @@ impl Store {
         }
     }
 
-    fn put_id(&self) -> Result<(), StoreError> {
+    fn put_id(&self) -> Result<()> {
         let id = nono_sys::random::id::<16>().map_err(failed("read", Path::new("/dev/urandom")))?;
         put_file(&self.root, ID, text(&id).as_bytes())
     }

@@ -67,7 +67,7 @@ pub(super) struct PackProperties {
 #[derive(Debug)]
 pub(super) struct ObjectIndex {
     bytes: Vec<u8>,
-    about: PackProperties,
+    pub(super) about: PackProperties,
     /// Number of keys that start with a lower byte, for each byte.
     fanout: Box<[u32; 257]>,
 }
@@ -111,10 +111,6 @@ impl ObjectIndex {
             PackProperties { pack_len: long(all, 24)?, boot, settled: small(all, 48)? & SETTLED != 0 };
         let fanout = fanout(&all[START..])?;
         Some(ObjectIndex { bytes, about, fanout })
-    }
-
-    pub(super) fn about(&self) -> &PackProperties {
-        &self.about
     }
 
     pub(super) fn len(&self) -> usize {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::chunks::{ChunkList, FilePart};
-use super::error::{Damage, StoreError, there};
+use super::error::{Damage, Result, StoreError, there};
 use super::files::{Folder, failed, file_stat, pread, pwrite_all, size_of};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -67,7 +67,7 @@ struct Closing {
 }
 
 impl Store {
-    pub(super) fn large_is_there(&self, key: &ObjectKey) -> Result<bool, StoreError> {
+    pub(super) fn large_is_there(&self, key: &ObjectKey) -> Result<bool> {
         if key.kind != ObjectKind::Blob {
             return Ok(false);
         }
@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// Bytes on disk of a large object; 0 if there is none.
-    pub(super) fn large_bytes(&self, key: &ObjectKey) -> Result<u64, StoreError> {
+    pub(super) fn large_bytes(&self, key: &ObjectKey) -> Result<u64> {
         let Some(folder) = there(self.large.open_folder(&folder_name(&key.hash)))? else { return Ok(0) };
         let mut bytes = 0;
         for shape in [LargeName::Plain, LargeName::Packed, LargeName::Chunks, LargeName::Hashes] {
@@ -92,7 +92,7 @@ impl Store {
         Ok(bytes)
     }
 
-    pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>, StoreError> {
+    pub(super) fn open_large(&self, hash: &[u8; 32]) -> Result<Option<OpenLarge>> {
         let Some(folder) = there(self.large.open_folder(&folder_name(hash)))? else { return Ok(None) };
         for shape in OBJECTS {
             if let Some(open) = there(OpenLarge::open(&folder, &name_of(hash, shape), hash))? {
@@ -102,12 +102,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Size stated by the object; `None` if there is none.
-    pub(super) fn large_size(&self, key: ObjectKey) -> Result<Option<u64>, StoreError> {
-        Ok(self.open_large(&key.hash)?.map(|large| large.size))
-    }
-
-    pub(super) fn read_large(&self, key: ObjectKey) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn read_large(&self, key: ObjectKey) -> Result<Vec<u8>> {
         let large = self.open_large(&key.hash)?.ok_or_else(|| self.missing(key))?;
         if large.size > WHOLE {
             return Err(StoreError::TooLarge { size: large.size, dir: self.dir().to_owned() });
@@ -135,7 +130,7 @@ impl Store {
         size: u64,
         sparse: bool,
         out: BorrowedFd<'_>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let Some(large) = self.open_large(hash.as_bytes())? else { return Ok(false) };
         if large.size != size {
             return Err(large.damaged(Damage::Content));
@@ -164,20 +159,20 @@ impl Store {
         large: &OpenLarge,
         buffer: &mut Vec<u8>,
         hasher: &mut ContentHasher,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let mut take = |_: u64, piece: SpanPiece<'_>| {
             feed(hasher, piece);
             Ok(())
         };
         let readable = !matches!(rustix::io::pread(out, &mut [0u8][..], 0), Err(Errno::BADF));
         if readable {
-            return each_piece(out, large.size, true, buffer, &StoreError::Target, &mut take);
+            return each_piece(out, 0..large.size, true, buffer, &StoreError::Target, &mut take);
         }
         large.each_piece(self, buffer, false, &mut take)
     }
 
     /// One chunk of a file, checked against its address and its length in the list.
-    fn read_chunk(&self, large: &OpenLarge, hash: [u8; 32], len: u64) -> Result<Vec<u8>, StoreError> {
+    fn read_chunk(&self, large: &OpenLarge, hash: [u8; 32], len: u64) -> Result<Vec<u8>> {
         let key = ObjectKey::chunk(hash);
         match self.read_packed(key) {
             Ok(Some(bytes)) if bytes.len() as u64 == len => Ok(bytes),
@@ -220,7 +215,7 @@ pub(super) fn clone(to: BorrowedFd<'_>, from: BorrowedFd<'_>) -> io::Result<bool
 }
 
 impl OpenLarge {
-    pub(super) fn open(folder: &Folder, name: &str, hash: &[u8; 32]) -> Result<OpenLarge, StoreError> {
+    pub(super) fn open(folder: &Folder, name: &str, hash: &[u8; 32]) -> Result<OpenLarge> {
         let (file, path) = (folder.open(name)?, folder.path_of(name));
         let size = size_of(&file_stat(&file, &path)?);
         let key = ObjectKey { kind: ObjectKind::Blob, hash: *hash };
@@ -247,21 +242,21 @@ impl OpenLarge {
         StoreError::Damaged { file: self.path.clone(), object: Some(self.key), damage }
     }
 
-    pub(super) fn check(&self, hasher: ContentHasher) -> Result<(), StoreError> {
+    pub(super) fn check(&self, hasher: ContentHasher) -> Result<()> {
         match hasher.finish() {
             Some(hash) if *hash.as_bytes() == self.key.hash => Ok(()),
             _ => Err(self.damaged(Damage::Content)),
         }
     }
 
-    fn read_at(&self, at: u64, len: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read_at(&self, at: u64, len: usize) -> Result<Option<Vec<u8>>> {
         let mut bytes = vec![0; len];
         let read = pread(self.file.as_fd(), &mut bytes, at).map_err(failed("read", &self.path))?;
         Ok((read == len).then_some(bytes))
     }
 
     /// Read the trailer; `None` if any bit was changed. `self.size` is that of the file here.
-    fn read_closing(&self) -> Result<Option<Closing>, StoreError> {
+    fn read_closing(&self) -> Result<Option<Closing>> {
         let Some(start) = self.size.checked_sub(TRAILER as u64) else { return Ok(None) };
         let Some(trailer) = self.read_at(start, TRAILER)? else { return Ok(None) };
         let long = |at: usize| trailer[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -287,18 +282,18 @@ impl OpenLarge {
         buffer: &mut Vec<u8>,
         sums: bool,
         each: EachPiece<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         match &self.form {
             StoredForm::Plain => {
                 let failed = |source: io::Error| failed("read", &self.path)(source);
-                each_piece(self.file.as_fd(), self.size, true, buffer, &failed, each)
+                each_piece(self.file.as_fd(), 0..self.size, true, buffer, &failed, each)
             }
             StoredForm::Packed(closing) => self.each_unpacked(closing, buffer, sums, each),
             StoredForm::Chunks(parts) => self.each_part(store, parts, each),
         }
     }
 
-    fn each_part(&self, store: &Store, parts: &[FilePart], each: EachPiece<'_>) -> Result<(), StoreError> {
+    fn each_part(&self, store: &Store, parts: &[FilePart], each: EachPiece<'_>) -> Result<()> {
         let mut at = 0;
         for part in parts {
             match part.chunk {
@@ -316,7 +311,7 @@ impl OpenLarge {
         buffer: &mut Vec<u8>,
         sums: bool,
         each: EachPiece<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let broken = |_: io::Error| self.damaged(Damage::Payload { offset: 0 });
         let stream = Stream { file: &self.file, at: 0, end: closing.stream, sum: Xxh3::new() };
         let mut decoder = zstd::stream::read::Decoder::new(stream).map_err(broken)?;
@@ -346,7 +341,7 @@ impl OpenLarge {
         mut decoder: zstd::stream::read::Decoder<'_, io::BufReader<Stream<'_>>>,
         closing: &Closing,
         buffer: &mut [u8],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let broken = || self.damaged(Damage::Payload { offset: 0 });
         if decoder.read(buffer).map_err(|_| broken())? != 0 {
             return Err(broken());
@@ -403,7 +398,7 @@ pub(super) struct LargePacker<'a> {
 }
 
 impl<'a> LargePacker<'a> {
-    pub(super) fn new(out: &'a File, path: PathBuf) -> Result<LargePacker<'a>, StoreError> {
+    pub(super) fn new(out: &'a File, path: PathBuf) -> Result<LargePacker<'a>> {
         let encoder =
             zstd::stream::write::Encoder::new(Vec::new(), LEVEL).map_err(failed("compress", &path))?;
         Ok(LargePacker { out, path, encoder, spans: Vec::new(), sum: Xxh3::new(), taken: 0, written: 0 })
@@ -419,7 +414,7 @@ impl<'a> LargePacker<'a> {
     }
 
     /// Add the next piece; returns the bytes added to the file.
-    pub(super) fn piece(&mut self, at: u64, piece: SpanPiece<'_>) -> Result<u64, StoreError> {
+    pub(super) fn piece(&mut self, at: u64, piece: SpanPiece<'_>) -> Result<u64> {
         let SpanPiece::Data(bytes) = piece else { return Ok(0) };
         match self.spans.last_mut() {
             Some((offset, len)) if *offset + *len == at => *len += bytes.len() as u64,
@@ -430,7 +425,7 @@ impl<'a> LargePacker<'a> {
         self.drain()
     }
 
-    fn drain(&mut self) -> Result<u64, StoreError> {
+    fn drain(&mut self) -> Result<u64> {
         let ready = std::mem::take(self.encoder.get_mut());
         self.sum.update(&ready);
         pwrite_all(self.out.as_fd(), &ready, self.written).map_err(failed("write", &self.path))?;
@@ -439,7 +434,7 @@ impl<'a> LargePacker<'a> {
     }
 
     /// Write the trailer; returns the bytes added.
-    pub(super) fn finish(mut self, size: u64) -> Result<u64, StoreError> {
+    pub(super) fn finish(mut self, size: u64) -> Result<u64> {
         self.encoder.do_finish().map_err(failed("compress", &self.path))?;
         let last = self.drain()?;
         let mut end = Vec::with_capacity(self.spans.len() * SPAN + TRAILER);

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::Lock;
 use super::files::{Fsyncs, chmod, failed, sync_file};
 use super::handle::Store;
@@ -27,7 +27,7 @@ impl Store {
         name: &[u8],
         file: BorrowedFd<'_>,
         hash: ContentHash,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let folder_name = folder_name(hash.as_bytes());
         let path = self.large.path_of(&folder_name);
         let fail = |errno: Errno| failed("move a file into", &path)(errno.into());

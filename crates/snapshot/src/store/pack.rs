@@ -5,14 +5,14 @@
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::Stat;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Damage, StoreError};
+use super::error::{Damage, Result, StoreError};
 use super::files::{
     Folder, Fsyncs, chmod, failed, file_stat, pread, pwrite_all, read_all, size_of, sync_file,
 };
@@ -46,7 +46,7 @@ pub(super) struct Pack {
 pub(super) struct OpenPack {
     pub(super) file: File,
     pub(super) len: u64,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 pub(super) fn pack_name(id: &str) -> String {
@@ -59,7 +59,7 @@ pub(super) fn index_name(id: &str) -> String {
 
 impl Pack {
     /// Load an index; if it is damaged, rebuild it from the pack, so that one bad bit does not hide every object.
-    pub(super) fn load(packs: &Folder, id: &str, boot: [u8; 16]) -> Result<Pack, StoreError> {
+    pub(super) fn load(packs: &Folder, id: &str, boot: [u8; 16]) -> Result<Pack> {
         let (bytes, stat) = read_all(packs, &index_name(id))?;
         let (index, remade, partial) = match ObjectIndex::decode(bytes) {
             Some(index) => (index, false, false),
@@ -70,7 +70,7 @@ impl Pack {
             id: id.to_owned(),
             remade,
             partial,
-            suspect: !durable && index.about().boot != boot,
+            suspect: !durable && index.about.boot != boot,
             index,
             durable: AtomicBool::new(durable),
             path: packs.path_of(&pack_name(id)),
@@ -83,7 +83,7 @@ impl Pack {
     }
 
     /// The open pack. It stays open: reading 80,000 objects must not open it 80,000 times.
-    pub(super) fn open(&self, packs: &Folder) -> Result<Arc<OpenPack>, StoreError> {
+    pub(super) fn open(&self, packs: &Folder) -> Result<Arc<OpenPack>> {
         let mut file = locked(&self.file);
         if let Some(open) = &*file {
             return Ok(Arc::clone(open));
@@ -102,13 +102,13 @@ impl Pack {
     }
 
     /// Sync the data, then the index, so that a name never precedes its data. The caller syncs the folder last.
-    pub(super) fn sync(&self, packs: &Folder, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+    pub(super) fn sync(&self, packs: &Folder, fsyncs: &Fsyncs) -> Result<()> {
         let index = index_name(&self.id);
         sync_file(&packs.open(&pack_name(&self.id))?, &self.path, false, fsyncs)?;
         sync_file(&packs.open(&index)?, &packs.path_of(&index), true, fsyncs)
     }
 
-    pub(super) fn mark_durable(&self, packs: &Folder) -> Result<(), StoreError> {
+    pub(super) fn mark_durable(&self, packs: &Folder) -> Result<()> {
         let index = index_name(&self.id);
         chmod(&packs.open(&index)?, &packs.path_of(&index), DURABLE)?;
         self.durable.store(true, Ordering::Relaxed);
@@ -122,18 +122,14 @@ pub(super) fn is_durable(stat: &Stat) -> bool {
 }
 
 impl OpenPack {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn open(packs: &Folder, id: &str) -> Result<OpenPack, StoreError> {
+    pub(super) fn open(packs: &Folder, id: &str) -> Result<OpenPack> {
         let name = pack_name(id);
         let (file, path) = (packs.open(&name)?, packs.path_of(&name));
         let stat = file_stat(&file, &path)?;
         Ok(OpenPack { len: size_of(&stat), file, path })
     }
 
-    pub(super) fn starts_well(&self) -> Result<bool, StoreError> {
+    pub(super) fn starts_well(&self) -> Result<bool> {
         let mut start = [0; PACK_START.len()];
         let read = pread(self.file.as_fd(), &mut start, 0).map_err(failed("read", &self.path))?;
         Ok(read == start.len() && start == PACK_START)
@@ -143,7 +139,7 @@ impl OpenPack {
         StoreError::Damaged { file: self.path.clone(), object: key, damage }
     }
 
-    pub(super) fn head(&self, offset: u64) -> Result<Head, StoreError> {
+    pub(super) fn head(&self, offset: u64) -> Result<Head> {
         let mut head = [0; HEAD];
         let read = pread(self.file.as_fd(), &mut head, offset).map_err(failed("read", &self.path))?;
         let decoded = (read == HEAD).then(|| Head::decode(&head)).flatten();
@@ -151,7 +147,7 @@ impl OpenPack {
     }
 
     /// Head and payload of an entry's record, in one read.
-    pub(super) fn record(&self, entry: &ObjectLocation) -> Result<(Head, Vec<u8>), StoreError> {
+    pub(super) fn record(&self, entry: &ObjectLocation) -> Result<(Head, Vec<u8>)> {
         let damaged = |damage| self.damaged(Some(entry.key), damage);
         let offset = entry.offset;
         // Reserve no more memory than the file has bytes.
@@ -173,7 +169,7 @@ impl OpenPack {
     }
 
     /// A whole object, checked against its address.
-    pub(super) fn object(&self, entry: &ObjectLocation) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn object(&self, entry: &ObjectLocation) -> Result<Vec<u8>> {
         let (head, payload) = self.record(entry)?;
         let bytes = match head.codec {
             Codec::Raw => Some(payload),
@@ -185,7 +181,7 @@ impl OpenPack {
     }
 
     /// Visit all records' heads with their offsets; returns the offset where that ended: the pack's end if all is well.
-    pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64, StoreError> {
+    pub(super) fn walk(&self, from: u64, each: &mut dyn FnMut(Head, u64)) -> Result<u64> {
         let mut offset = from;
         while offset < self.len {
             let head = match self.head(offset) {
@@ -205,7 +201,7 @@ impl OpenPack {
 }
 
 /// Rebuild an index from the readable records of a pack; also returns whether that stopped before the end.
-fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool), StoreError> {
+fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool)> {
     let pack = OpenPack::open(packs, id)?;
     let mut entries = Vec::new();
     let end = pack
@@ -221,7 +217,7 @@ fn remake(packs: &Folder, id: &str) -> Result<(ObjectIndex, bool), StoreError> {
 #[derive(Debug)]
 pub(super) struct PackBuilder {
     file: File,
-    name: String,
+    pub(super) id: String,
     path: PathBuf,
     buffer: Vec<u8>,
     written: u64,
@@ -238,13 +234,13 @@ pub(super) struct Mark {
 /// A pack that is complete but for its index.
 #[derive(Debug)]
 pub(super) struct BuiltPack {
-    id: String,
+    pub(super) id: String,
     len: u64,
-    entries: Vec<ObjectLocation>,
+    pub(super) entries: Vec<ObjectLocation>,
 }
 
 impl PackBuilder {
-    pub(super) fn create(folder: &Folder, id: &str) -> Result<PackBuilder, StoreError> {
+    pub(super) fn create(folder: &Folder, id: &str) -> Result<PackBuilder> {
         let name = pack_name(id);
         let file = folder.create(&name)?;
         let mut buffer = Vec::with_capacity(BUFFER);
@@ -252,7 +248,7 @@ impl PackBuilder {
         Ok(PackBuilder {
             file,
             path: folder.path_of(&name),
-            name: id.to_owned(),
+            id: id.to_owned(),
             buffer,
             written: 0,
             entries: Vec::new(),
@@ -264,13 +260,7 @@ impl PackBuilder {
     }
 
     /// Append one object. `raw` is its length, `payload` its stored bytes.
-    pub(super) fn append(
-        &mut self,
-        key: ObjectKey,
-        codec: Codec,
-        raw: u32,
-        payload: &[u8],
-    ) -> Result<(), StoreError> {
+    pub(super) fn append(&mut self, key: ObjectKey, codec: Codec, raw: u32, payload: &[u8]) -> Result<()> {
         let offset = self.len();
         let size = payload.len() as u64;
         let stored =
@@ -294,19 +284,15 @@ impl PackBuilder {
         Ok(())
     }
 
-    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&self, bytes: &[u8]) -> Result<()> {
         pwrite_all(self.file.as_fd(), bytes, self.written).map_err(failed("write", &self.path))
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> Result<()> {
         self.write(&self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
-    }
-
-    pub(super) fn id(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -314,7 +300,7 @@ impl PackBuilder {
     }
 
     /// Rewind to a position, dropping everything appended since.
-    pub(super) fn rewind(&mut self, mark: Mark) -> Result<(), StoreError> {
+    pub(super) fn rewind(&mut self, mark: Mark) -> Result<()> {
         if mark.len < self.written {
             let failed = |source| failed("cut", &self.path)(source);
             crate::disk::step().map_err(failed)?;
@@ -328,21 +314,13 @@ impl PackBuilder {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<BuiltPack, StoreError> {
+    pub(super) fn finish(mut self) -> Result<BuiltPack> {
         self.flush()?;
-        Ok(BuiltPack { id: self.name, len: self.written, entries: self.entries })
+        Ok(BuiltPack { id: self.id, len: self.written, entries: self.entries })
     }
 }
 
 impl BuiltPack {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub(super) fn objects(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Write the index and move both into `packs`: the pack first, so that an index always finds its pack.
     pub(super) fn publish(
         mut self,
@@ -350,7 +328,7 @@ impl BuiltPack {
         packs: &Folder,
         boot: [u8; 16],
         durable: Option<&Fsyncs>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let (pack, index) = (pack_name(&self.id), index_name(&self.id));
         let about = PackProperties { pack_len: self.len, boot, settled: durable.is_some() };
         let bytes = encode(&mut self.entries, &about);

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{allocated, read_all, size_of};
 use super::format::put_file;
 use super::handle::Store;
@@ -26,11 +26,7 @@ const WELL: u64 = 32;
 pub(super) struct Mark([u8; 16]);
 
 /// Refuse a file that cannot fit, without reading it; otherwise returns its mark, to remember a later refusal.
-pub(super) fn check(
-    appender: &Appender<'_>,
-    source: BorrowedFd<'_>,
-    known: &LargeSource,
-) -> Result<Mark, StoreError> {
+pub(super) fn check(appender: &Appender<'_>, source: BorrowedFd<'_>, known: &LargeSource) -> Result<Mark> {
     let stat = rustix::fs::fstat(source).map_err(|errno| StoreError::Source(errno.into()))?;
     let compresses = u64::from(appender.compresses());
     let numbers = [

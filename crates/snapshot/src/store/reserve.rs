@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 
 use rustix::fs::FallocateFlags;
 
-use super::error::StoreError;
+use super::error::Result;
 use super::handle::Store;
 use crate::disk;
 
@@ -20,7 +20,7 @@ const LEFT_FREE: u64 = 2 * RESERVE;
 
 impl Store {
     /// Allocate the reserve, unless it exists. Does nothing on a filesystem that is full or cannot preallocate.
-    pub(crate) fn keep_reserve(&self) -> Result<(), StoreError> {
+    pub(crate) fn keep_reserve(&self) -> Result<()> {
         let limits = self.quota.iter().flat_map(|quota| [quota.total, quota.checkpoints]);
         let small = limits.filter(|limit| *limit > 0).any(|limit| limit < SMALLEST_LIMIT);
         if small || self.root.stat(NAME)?.is_some() {
@@ -37,12 +37,12 @@ impl Store {
     }
 
     /// Release the reserve to the filesystem.
-    pub(crate) fn release_reserve(&self) -> Result<(), StoreError> {
+    pub(crate) fn release_reserve(&self) -> Result<()> {
         self.root.unlink(NAME)
     }
 
     /// Free bytes on its filesystem for this user.
-    pub(crate) fn free_space(&self) -> Result<u64, StoreError> {
+    pub(crate) fn free_space(&self) -> Result<u64> {
         let stat = rustix::fs::fstatvfs(self.root.as_fd());
         let stat = stat.map_err(|errno| super::files::failed("look at", self.dir())(errno.into()))?;
         // Some blocks are reserved for root.
@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// Device of the store.
-    pub(crate) fn device(&self) -> Result<(u32, u32), StoreError> {
+    pub(crate) fn device(&self) -> Result<(u32, u32)> {
         let device = self.root.own_stat()?.st_dev;
         Ok((rustix::fs::major(device), rustix::fs::minor(device)))
     }

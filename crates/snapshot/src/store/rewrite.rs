@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounts::{Account, Class};
-use super::error::{Damage, StoreError, StoreProblem};
+use super::error::{Damage, Result, StoreError, StoreProblem};
 use super::files::{Fsyncs, Lock, failed, unique};
 use super::handle::Store;
 use super::index::ObjectLocation;
@@ -73,10 +73,10 @@ pub(super) fn rewrite(
     how: RewriteOptions,
     fsyncs: &Fsyncs,
     watch: &RewriteWatch<'_>,
-) -> Result<Rewritten, StoreError> {
+) -> Result<Rewritten> {
     let mut account = if how.whatever_room { None } else { Account::for_maintenance(store)? };
     let temp = match &account {
-        Some(account) => Temp::named(&store.tmp, format!("{REWRITE_TEMP}{}", account.id()))?,
+        Some(account) => Temp::named(&store.tmp, format!("{REWRITE_TEMP}{}", account.id))?,
         None => Temp::make(&store.tmp, REWRITE_TEMP)?,
     };
     let staying = all.without(inputs);
@@ -139,7 +139,7 @@ fn jobs(inputs: &[Arc<Pack>], wanted: &dyn Fn(ObjectKey) -> bool) -> Vec<(usize,
 
 impl RewriteWork<'_> {
     /// Run on two threads, one of them the caller's.
-    fn run(&self, watch: &RewriteWatch<'_>) -> Result<(), StoreError> {
+    fn run(&self, watch: &RewriteWatch<'_>) -> Result<()> {
         // The other thread may finish a small batch before this one checks again.
         if (watch.cancel)() {
             self.stop.store(true, Ordering::SeqCst);
@@ -148,7 +148,7 @@ impl RewriteWork<'_> {
         on_two_threads(watch, |watch| self.work(watch))
     }
 
-    fn work(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
+    fn work(&self, watch: Option<&RewriteWatch<'_>>) -> Result<()> {
         let done = self.work_until_done(watch);
         if done.is_err() {
             self.stop.store(true, Ordering::SeqCst);
@@ -156,7 +156,7 @@ impl RewriteWork<'_> {
         done
     }
 
-    fn work_until_done(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
+    fn work_until_done(&self, watch: Option<&RewriteWatch<'_>>) -> Result<()> {
         let mut packer = Packer::new().map_err(failed("compress", self.store.dir()))?;
         let mut ready = Vec::new();
         loop {
@@ -190,7 +190,7 @@ impl RewriteWork<'_> {
         &self.jobs[start..*next]
     }
 
-    fn append(&self, ready: impl Iterator<Item = (ObjectLocation, Vec<u8>)>) -> Result<(), StoreError> {
+    fn append(&self, ready: impl Iterator<Item = (ObjectLocation, Vec<u8>)>) -> Result<()> {
         let mut out = locked(&self.out);
         for (entry, payload) in ready {
             if !self.has_room(payload.len() as u64 + OVERHEAD)? {
@@ -206,7 +206,7 @@ impl RewriteWork<'_> {
     }
 
     /// Reserve room for a record; false ends the work.
-    fn has_room(&self, cost: u64) -> Result<bool, StoreError> {
+    fn has_room(&self, cost: u64) -> Result<bool> {
         let Some(account) = self.account else { return Ok(true) };
         match account.reserve(self.store, cost, Class::Other) {
             Err(StoreError::OverBudget { .. }) => {
@@ -224,7 +224,7 @@ impl RewriteWork<'_> {
         pack: &Arc<Pack>,
         entry: &ObjectLocation,
         packer: &mut Packer,
-    ) -> Result<Option<(ObjectLocation, Vec<u8>)>, StoreError> {
+    ) -> Result<Option<(ObjectLocation, Vec<u8>)>> {
         if self.stays(entry) {
             return Ok(None);
         }
@@ -255,7 +255,7 @@ impl RewriteWork<'_> {
         }))
     }
 
-    fn open(&self, pack: &Arc<Pack>) -> Result<Arc<OpenPack>, StoreError> {
+    fn open(&self, pack: &Arc<Pack>) -> Result<Arc<OpenPack>> {
         self.store.view.open(self.store, pack)
     }
 
@@ -268,7 +268,7 @@ impl RewriteWork<'_> {
 }
 
 /// Remove packs. First all indexes, durably: an index without its pack would look like a loss.
-pub(super) fn remove_packs(store: &Store, packs: &[Arc<Pack>], fsyncs: &Fsyncs) -> Result<(), StoreError> {
+pub(super) fn remove_packs(store: &Store, packs: &[Arc<Pack>], fsyncs: &Fsyncs) -> Result<()> {
     if packs.is_empty() {
         return Ok(());
     }

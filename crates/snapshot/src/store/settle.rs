@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{StoreError, StoreProblem};
+use super::error::{Result, StoreError, StoreProblem};
 use super::files::{Folder, Fsyncs, allocated, chmod, file_stat, sync_file, unique};
 use super::format::FORMAT;
 use super::handle::Store;
@@ -57,24 +57,19 @@ pub struct Synced {
 
 impl Store {
     /// Make everything published so far durable: first data, then the names, then the folders.
-    pub fn sync(&self) -> Result<Synced, StoreError> {
+    pub fn sync(&self) -> Result<Synced> {
         self.sync_until(&|| false)
     }
 
     /// The same; `cancel` is asked between files.
-    pub fn sync_until(&self, cancel: &dyn Fn() -> bool) -> Result<Synced, StoreError> {
+    pub fn sync_until(&self, cancel: &dyn Fn() -> bool) -> Result<Synced> {
         let fsyncs = Fsyncs::default();
         let (files, durable) = self.sync_all(&fsyncs, cancel)?;
         Ok(Synced { files, fsyncs: fsyncs.get(), durable })
     }
 
-    /// The same; returns whether everything is durable now.
-    pub(crate) fn sync_everything(&self) -> Result<bool, StoreError> {
-        self.sync_all(&Fsyncs::default(), &|| false).map(|(_, all)| all)
-    }
-
     /// Sync all files; returns their number, and whether all of them are durable now.
-    fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool), StoreError> {
+    fn sync_all(&self, fsyncs: &Fsyncs, cancel: &dyn Fn() -> bool) -> Result<(u64, bool)> {
         // Listed first: the packs that a chunk list needs existed before it, and are synced before it.
         let large = self.unsynced_large()?;
         let view = self.view.refresh(self)?;
@@ -111,7 +106,7 @@ impl Store {
     }
 
     /// Files in `large/` that are not durable, by folder.
-    fn unsynced_large(&self) -> Result<Vec<(Folder, Vec<String>)>, StoreError> {
+    fn unsynced_large(&self) -> Result<Vec<(Folder, Vec<String>)>> {
         let mut found = Vec::new();
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
@@ -135,7 +130,7 @@ impl Store {
         listed: &[(Folder, Vec<String>)],
         fsyncs: &Fsyncs,
         cancel: &dyn Fn() -> bool,
-    ) -> Result<(u64, bool), StoreError> {
+    ) -> Result<(u64, bool)> {
         let (mut files, mut all) = (0, true);
         for (folder, names) in listed {
             if cancel() {
@@ -177,7 +172,7 @@ impl Store {
     }
 
     /// Sync the folders themselves, once.
-    fn sync_format(&self, fsyncs: &Fsyncs) -> Result<(), StoreError> {
+    fn sync_format(&self, fsyncs: &Fsyncs) -> Result<()> {
         let file = match self.root.open(FORMAT) {
             Err(error) if error.is_not_found() => return Ok(()),
             file => file?,
@@ -194,11 +189,7 @@ impl Store {
     /// Compress what is not compressed yet, merge small packs, and make everything durable. `cancel` is asked between
     /// objects; `progress` gets the bytes done and the total. Busy if another process settles or collects; cancelled if
     /// one begins to wait for that, if a restore begins, or if the disk is full.
-    pub fn settle(
-        &self,
-        cancel: &dyn Fn() -> bool,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<Settled, StoreError> {
+    pub fn settle(&self, cancel: &dyn Fn() -> bool, progress: &dyn Fn(u64, u64)) -> Result<Settled> {
         let _one = self.maintain(false)?;
         let asked = AtomicUsize::new(0);
         // A failed query is no reason to stop.
@@ -246,11 +237,11 @@ impl Store {
         Ok(settled)
     }
 
-    pub(super) fn has_suspect_large(&self) -> Result<bool, StoreError> {
+    pub(super) fn has_suspect_large(&self) -> Result<bool> {
         Ok(self.unsettled_large()?.iter().any(|large| large.suspect))
     }
 
-    fn unsettled_large(&self) -> Result<Vec<Unsettled>, StoreError> {
+    fn unsettled_large(&self) -> Result<Vec<Unsettled>> {
         let mut found = Vec::new();
         for folder in self.large.names()? {
             let opened = self.large.open_folder(&folder)?;
@@ -276,7 +267,7 @@ impl Store {
         fsyncs: &Fsyncs,
         watch: &RewriteWatch<'_>,
         settled: &mut Settled,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if large.is_empty() {
             return Ok(());
         }
@@ -310,12 +301,12 @@ fn raw_bytes(pack: &Pack) -> u64 {
 
 /// Packs to rewrite, in batches.
 fn batches(view: &Packs) -> Vec<Vec<Arc<Pack>>> {
-    let small = |pack: &Arc<Pack>| pack.index.about().settled && pack.index.about().pack_len < SMALL;
+    let small = |pack: &Arc<Pack>| pack.index.about.settled && pack.index.about.pack_len < SMALL;
     let merge = view.packs.iter().filter(|pack| small(pack)).count() >= MANY;
     let mut batches: Vec<Vec<Arc<Pack>>> = Vec::new();
     let mut bytes = u64::MAX / 2;
     for pack in &view.packs {
-        let settled = pack.index.about().settled && !pack.suspect;
+        let settled = pack.index.about.settled && !pack.suspect;
         if settled && !(merge && small(pack)) {
             continue;
         }
@@ -355,7 +346,7 @@ struct LargeWork<'a> {
 }
 
 impl LargeWork<'_> {
-    fn run(&self, watch: Option<&RewriteWatch<'_>>) -> Result<(), StoreError> {
+    fn run(&self, watch: Option<&RewriteWatch<'_>>) -> Result<()> {
         while let Some(large) = self.large.get(self.next.fetch_add(1, Ordering::SeqCst)) {
             let folder = self.store.large.open_folder(&large.folder)?;
             let settled = match self.one(&folder, large, watch) {
@@ -379,12 +370,7 @@ impl LargeWork<'_> {
     }
 
     /// Settle one object; returns whether it was compressed.
-    fn one(
-        &self,
-        folder: &Folder,
-        large: &Unsettled,
-        watch: Option<&RewriteWatch<'_>>,
-    ) -> Result<bool, StoreError> {
+    fn one(&self, folder: &Folder, large: &Unsettled, watch: Option<&RewriteWatch<'_>>) -> Result<bool> {
         let open = OpenLarge::open(folder, &large.name, &large.hash)?;
         let temp = unique();
         let file = self.temp.folder.create(&temp)?;

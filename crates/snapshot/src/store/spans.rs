@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::SeekFrom;
 
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{pread, pwrite_all};
 use crate::disk;
 use crate::hash::is_zero;
@@ -31,7 +31,7 @@ impl SpanPiece<'_> {
 }
 
 /// Callback for the pieces of a file, with the offset of each.
-pub(super) type EachPiece<'a> = &'a mut dyn FnMut(u64, SpanPiece<'_>) -> Result<(), StoreError>;
+pub(super) type EachPiece<'a> = &'a mut dyn FnMut(u64, SpanPiece<'_>) -> Result<()>;
 
 /// A range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,27 +71,15 @@ pub(super) fn piece_of(size: u64) -> usize {
     usize::try_from(size).unwrap_or(PIECE).min(PIECE)
 }
 
-/// Visit the pieces of a file of this size. `failed` maps read errors; a file that ends early is one.
+/// Visit the pieces of a part of a file. `failed` maps read errors; a file that ends early is one.
 pub(super) fn each_piece(
-    fd: BorrowedFd<'_>,
-    size: u64,
-    holes: bool,
-    buffer: &mut Vec<u8>,
-    failed: &dyn Fn(io::Error) -> StoreError,
-    each: EachPiece<'_>,
-) -> Result<(), StoreError> {
-    each_piece_in(fd, 0..size, holes, buffer, failed, each)
-}
-
-/// Visit the pieces of a part of a file.
-pub(super) fn each_piece_in(
     fd: BorrowedFd<'_>,
     part: std::ops::Range<u64>,
     holes: bool,
     buffer: &mut Vec<u8>,
     failed: &dyn Fn(io::Error) -> StoreError,
     each: EachPiece<'_>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (mut at, size) = (part.start, part.end);
     buffer.resize(piece_of(size - at), 0);
     while at < size {

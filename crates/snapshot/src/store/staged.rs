@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::chunked::{self, Chunked};
 use super::clones::{self, Hashed};
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{chmod, failed, file_stat, pwrite_all, size_of, unique};
 use super::large::{LargeName, clone};
 use super::large_source::LargeSource;
@@ -49,7 +49,7 @@ impl LargeStaged<'_, '_> {
     }
 
     /// Keep it: it becomes visible when the writer publishes.
-    pub fn commit(self) -> Result<Put, StoreError> {
+    pub fn commit(self) -> Result<Put> {
         let kept = match self.form {
             StagedForm::Clone(clone) => clone.keep(&self.hash)?,
             StagedForm::Chunks(chunks) => chunks.keep(&self.hash)?,
@@ -64,7 +64,7 @@ impl<'w> Appender<'w> {
         &mut self,
         source: BorrowedFd<'_>,
         known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+    ) -> Result<LargeStaged<'_, 'w>> {
         if let Some((clone, hash, read)) = clone_from(self, source, known)? {
             return Ok(LargeStaged { form: StagedForm::Clone(clone), hash, read });
         }
@@ -76,7 +76,7 @@ impl<'w> Appender<'w> {
         &mut self,
         source: BorrowedFd<'_>,
         known: &LargeSource,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+    ) -> Result<LargeStaged<'_, 'w>> {
         let mark = refused::check(self, source, known)?;
         let (chunks, hash) = chunked::stage(self, source, known, mark)?;
         Ok(LargeStaged { form: StagedForm::Chunks(chunks), hash, read: known.size })
@@ -87,7 +87,7 @@ impl<'w> Appender<'w> {
         &mut self,
         source: BorrowedFd<'_>,
         known: &LargeSource,
-    ) -> Result<Option<LargeStaged<'_, 'w>>, StoreError> {
+    ) -> Result<Option<LargeStaged<'_, 'w>>> {
         let cloned = clone_from(self, source, known)?;
         Ok(cloned.map(|(clone, hash, read)| LargeStaged { form: StagedForm::Clone(clone), hash, read }))
     }
@@ -98,7 +98,7 @@ fn clone_from<'w>(
     appender: &mut Appender<'w>,
     source: BorrowedFd<'_>,
     known: &LargeSource,
-) -> Result<Option<(Cloned<'w>, ContentHash, u64)>, StoreError> {
+) -> Result<Option<(Cloned<'w>, ContentHash, u64)>> {
     if known.size == 0 {
         return Ok(None);
     }
@@ -135,20 +135,20 @@ struct Cloned<'w> {
 }
 
 impl<'w> Cloned<'w> {
-    fn create(writer: &'w StoreWriter<'w>) -> Result<(Cloned<'w>, File), StoreError> {
+    fn create(writer: &'w StoreWriter<'w>) -> Result<(Cloned<'w>, File)> {
         let (temp, name) = (writer.temp()?, unique());
         let file = temp.folder.create(&name)?;
         let path = temp.folder.path_of(&name);
         Ok((Cloned { writer, temp, name, path, hashes: None, cost: 0, kept: false }, file))
     }
 
-    fn reserve(&mut self, cost: u64) -> Result<(), StoreError> {
+    fn reserve(&mut self, cost: u64) -> Result<()> {
         self.writer.reserve(cost)?;
         self.cost += cost;
         Ok(())
     }
 
-    fn write_hashes(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_hashes(&mut self, bytes: &[u8]) -> Result<()> {
         self.reserve(bytes.len() as u64)?;
         let name = unique();
         let file = self.temp.folder.create(&name)?;
@@ -157,7 +157,7 @@ impl<'w> Cloned<'w> {
     }
 
     /// Keep the clone; false if the file is stored already.
-    fn keep(mut self, hash: &ContentHash) -> Result<bool, StoreError> {
+    fn keep(mut self, hash: &ContentHash) -> Result<bool> {
         let hashes = self.hashes.clone().map(|name| (LargeName::Hashes, name));
         let files = || hashes.into_iter().chain([(LargeName::Plain, self.name.clone())]).collect();
         self.kept = self.writer.keep_large(hash, || Large { files: files(), bytes: self.cost })?;

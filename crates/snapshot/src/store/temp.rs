@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::StoreError;
+use super::error::Result;
 use super::files::{self, Folder};
 use super::format::FORMAT;
 use super::handle::Store;
@@ -12,13 +12,14 @@ use super::view::orphans;
 
 impl Store {
     /// Remove what dead writers left, or with `maintaining` dead settling. The caller holds the exclusive lock.
-    pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64, StoreError> {
+    pub(super) fn remove_debris(&self, maintaining: bool) -> Result<u64> {
         let mut removed = 0;
         for name in self.tmp.names()? {
             if name.starts_with(WRITER_TEMP) || (maintaining && name.starts_with(REWRITE_TEMP)) {
                 removed += remove_temp(&self.tmp, &name)?;
             }
         }
+        let is_temp_of = |name: &str, file| name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'));
         let is_temp = |name: &&String| [FORMAT, ID, REFUSED].iter().any(|file| is_temp_of(name, file));
         for name in self.root.names()?.iter().filter(is_temp) {
             self.root.unlink(name)?;
@@ -36,12 +37,7 @@ impl Store {
     }
 }
 
-/// Whether a name is that of a temporary file for `file`.
-pub(super) fn is_temp_of(name: &str, file: &str) -> bool {
-    name.strip_prefix(file).is_some_and(|rest| rest.starts_with('.'))
-}
-
-fn remove_temp(tmp: &Folder, name: &str) -> Result<u64, StoreError> {
+fn remove_temp(tmp: &Folder, name: &str) -> Result<u64> {
     let folder = tmp.open_folder(name)?;
     let mut removed = 0;
     for file in folder.names()? {
@@ -61,11 +57,11 @@ pub(super) struct Temp {
 }
 
 impl Temp {
-    pub(super) fn make(parent: &Arc<Folder>, prefix: &str) -> Result<Temp, StoreError> {
+    pub(super) fn make(parent: &Arc<Folder>, prefix: &str) -> Result<Temp> {
         Temp::named(parent, format!("{prefix}{}", files::unique()))
     }
 
-    pub(super) fn named(parent: &Arc<Folder>, name: String) -> Result<Temp, StoreError> {
+    pub(super) fn named(parent: &Arc<Folder>, name: String) -> Result<Temp> {
         let folder = parent.make_folder(&name)?;
         Ok(Temp { parent: Arc::clone(parent), name, folder })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::Stat;
 
-use super::error::{StoreError, there};
+use super::error::{Result, there};
 use super::files::{Folder, allocated, failed, file_stat, is_file};
 use super::handle::Store;
 use super::key::{ObjectKey, ObjectKind};
@@ -36,7 +36,7 @@ impl Usage {
 }
 
 impl Store {
-    pub fn usage(&self) -> Result<Usage, StoreError> {
+    pub fn usage(&self) -> Result<Usage> {
         let mut usage = Usage::default();
         for folder in [&self.root, &self.packs, &self.large, &*self.tmp] {
             usage.other += allocated(&folder.own_stat()?);
@@ -63,7 +63,7 @@ impl Store {
 
 impl Store {
     /// Bytes on disk that an object takes; 0 if it is not stored.
-    pub(crate) fn stored_size(&self, key: ObjectKey) -> Result<u64, StoreError> {
+    pub(crate) fn stored_size(&self, key: ObjectKey) -> Result<u64> {
         if let Some((_, entry)) = self.view.now(self)?.find(&key).next() {
             return Ok(u64::from(entry.stored) + super::pack_record::HEAD as u64 + 52);
         }
@@ -84,7 +84,7 @@ pub struct Shares {
 }
 
 /// Bytes that an open file takes for itself, without data shared with a file that still has it.
-pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
+pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64> {
     let all = allocated(&file_stat(file, path)?);
     let extents = nono_sys::extents::extents(file, false).map_err(failed("read", path))?;
     Ok(extents.map_or(all, |extents| {
@@ -95,7 +95,7 @@ pub(super) fn own_bytes(file: &File, path: &Path) -> Result<u64, StoreError> {
 
 impl Store {
     /// Visit every file in `large/` with its size, and the folders, without a name.
-    fn each_large(&self, each: &mut dyn FnMut(&str, u64)) -> Result<(), StoreError> {
+    fn each_large(&self, each: &mut dyn FnMut(&str, u64)) -> Result<()> {
         for name in self.large.names()? {
             let folder = self.large.open_folder(&name)?;
             each("", allocated(&folder.own_stat()?));
@@ -113,7 +113,7 @@ impl Store {
         &self,
         mine: &dyn Fn(ObjectKey) -> bool,
         others: &dyn Fn(ObjectKey) -> bool,
-    ) -> Result<Shares, StoreError> {
+    ) -> Result<Shares> {
         let mut shares = Shares::default();
         let (mine_chunks, others_chunks) = (self.chunks_of(mine)?, self.chunks_of(others)?);
         let needed_by = |key: ObjectKey| match key.kind {
@@ -122,7 +122,7 @@ impl Store {
         };
         let view = self.view.refresh(self)?;
         for pack in &view.packs {
-            let on_disk = |name: String| -> Result<u64, StoreError> {
+            let on_disk = |name: String| -> Result<u64> {
                 Ok(self.packs.stat(&name)?.map_or(0, |stat| allocated(&stat)))
             };
             let all = on_disk(pack_name(&pack.id))? + on_disk(index_name(&pack.id))?;
@@ -157,7 +157,7 @@ impl Store {
 }
 
 /// Bytes of a file in `large/`: of a clone only the part that it does not share.
-fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreError> {
+fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64> {
     let is_plain = matches!(parse_name(name), Some((_, LargeName::Plain)));
     if !is_file(stat) || !is_plain || stat.st_mode & KEEP == 0 {
         return Ok(allocated(stat));
@@ -166,7 +166,7 @@ fn large_bytes(folder: &Folder, name: &str, stat: &Stat) -> Result<u64, StoreErr
     there(folder.open(name))?.map_or(Ok(0), |file| own_bytes(&file, &folder.path_of(name)))
 }
 
-fn each_file(folder: &Folder, each: &mut dyn FnMut(&str, u64)) -> Result<(), StoreError> {
+fn each_file(folder: &Folder, each: &mut dyn FnMut(&str, u64)) -> Result<()> {
     for name in folder.names()? {
         if let Some(stat) = folder.stat(&name)? {
             each(&name, allocated(&stat));
@@ -176,7 +176,7 @@ fn each_file(folder: &Folder, each: &mut dyn FnMut(&str, u64)) -> Result<(), Sto
 }
 
 /// Visit the files one level down, and their folders.
-fn each_inner(folder: &Folder, each: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+fn each_inner(folder: &Folder, each: &mut dyn FnMut(u64)) -> Result<()> {
     for name in folder.names()? {
         let Some(stat) = folder.stat(&name)? else { continue };
         each(allocated(&stat));

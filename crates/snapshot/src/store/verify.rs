@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{Damage, StoreError, StoreProblem};
+use super::error::{Damage, Result, StoreError, StoreProblem};
 use super::files::{Folder, Lock, allocated, is_unique_name, read_all, size_of};
 use super::format::{FORMAT, StoreFormat, read_format};
 use super::handle::Store;
@@ -46,11 +46,7 @@ impl StoreVerified {
 
 impl Store {
     /// Check everything. Waits while another process settles or collects; readers and writers continue.
-    pub fn verify(
-        &self,
-        cancel: &dyn Fn() -> bool,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<StoreVerified, StoreError> {
+    pub fn verify(&self, cancel: &dyn Fn() -> bool, progress: &dyn Fn(u64, u64)) -> Result<StoreVerified> {
         let _one = self.maintain(true)?;
         let mut found = StoreVerified { debris: self.count_debris()?, ..StoreVerified::default() };
         self.verify_format(&mut found)?;
@@ -73,7 +69,7 @@ impl Store {
         Ok(found)
     }
 
-    fn verify_format(&self, found: &mut StoreVerified) -> Result<(), StoreError> {
+    fn verify_format(&self, found: &mut StoreVerified) -> Result<()> {
         match read_format(&self.root) {
             Ok(StoreFormat::Ours | StoreFormat::Old) => {}
             Ok(StoreFormat::Damaged | StoreFormat::Missing) | Err(StoreError::Version { .. }) => {
@@ -86,7 +82,7 @@ impl Store {
     }
 
     /// Remove what dead processes left, unless another process writes now; returns the number of files and folders.
-    pub(crate) fn clear_debris(&self, dry_run: bool) -> Result<u64, StoreError> {
+    pub(crate) fn clear_debris(&self, dry_run: bool) -> Result<u64> {
         // A process that settles now is alive, and so are its files.
         let _one = self.maintain(true)?;
         let count = self.count_debris()?;
@@ -97,7 +93,7 @@ impl Store {
     }
 
     /// Count debris. While another process writes, files that writers may be writing are not counted.
-    fn count_debris(&self) -> Result<u64, StoreError> {
+    fn count_debris(&self) -> Result<u64> {
         let alone = Lock::take(&self.root, LOCK, true, false)?.is_some();
         let left = |name: &String| name.starts_with(REWRITE_TEMP) || (alone && name.starts_with(WRITER_TEMP));
         let temporary = self.tmp.names()?.iter().filter(|name| left(name)).count();
@@ -106,7 +102,7 @@ impl Store {
     }
 
     /// Packs that have an index.
-    fn list_packs(&self, found: &mut StoreVerified) -> Result<Vec<String>, StoreError> {
+    fn list_packs(&self, found: &mut StoreVerified) -> Result<Vec<String>> {
         for name in self.packs.names()? {
             let id = name.strip_suffix(".idx").or_else(|| name.strip_suffix(".pack"));
             if !id.is_some_and(is_unique_name) {
@@ -116,7 +112,7 @@ impl Store {
         view::ids(&self.packs, ".idx")
     }
 
-    fn list_large(&self, found: &mut StoreVerified) -> Result<Vec<ListedLarge>, StoreError> {
+    fn list_large(&self, found: &mut StoreVerified) -> Result<Vec<ListedLarge>> {
         let mut listed = Vec::new();
         for folder in self.large.names()? {
             let Ok(opened) = self.large.open_folder(&folder) else {
@@ -136,7 +132,7 @@ impl Store {
         Ok(listed)
     }
 
-    fn verify_large(&self, large: &ListedLarge) -> Result<(), StoreError> {
+    fn verify_large(&self, large: &ListedLarge) -> Result<()> {
         let folder = self.large.open_folder(&large.folder)?;
         if large.shape == LargeName::Hashes {
             return Store::verify_hashes(&folder, large);
@@ -151,7 +147,7 @@ impl Store {
     }
 
     /// Check that the address was made from these hashes.
-    fn verify_hashes(folder: &Folder, large: &ListedLarge) -> Result<(), StoreError> {
+    fn verify_hashes(folder: &Folder, large: &ListedLarge) -> Result<()> {
         let (bytes, _) = read_all(folder, &large.name)?;
         match Trail::check(bytes, &ContentHash::from_bytes(large.hash)) {
             Some(_) => Ok(()),
@@ -163,12 +159,7 @@ impl Store {
         }
     }
 
-    fn verify_pack(
-        &self,
-        id: &str,
-        watch: &RewriteWatch<'_>,
-        found: &mut StoreVerified,
-    ) -> Result<(), StoreError> {
+    fn verify_pack(&self, id: &str, watch: &RewriteWatch<'_>, found: &mut StoreVerified) -> Result<()> {
         let index_file = self.packs.path_of(&index_name(id));
         let index = match read_all(&self.packs, &index_name(id)) {
             Ok((bytes, _)) => ObjectIndex::decode(bytes),
@@ -213,10 +204,10 @@ fn walk(
     pack: &OpenPack,
     index: Option<&ObjectIndex>,
     found: &mut StoreVerified,
-) -> Result<Vec<ObjectLocation>, StoreError> {
+) -> Result<Vec<ObjectLocation>> {
     let mut records = Vec::new();
     if !pack.starts_well()? {
-        found.report(pack.path(), None, Damage::PackStart);
+        found.report(&pack.path, None, Damage::PackStart);
     }
     let mut known: Vec<(u64, ObjectKey)> =
         index.iter().flat_map(|index| index.entries().map(|entry| (entry.offset, entry.key))).collect();
@@ -229,7 +220,7 @@ fn walk(
         }
         let object =
             known.binary_search_by_key(&offset, |(offset, _)| *offset).ok().map(|place| known[place].1);
-        found.report(pack.path(), object, Damage::Record { offset });
+        found.report(&pack.path, object, Damage::Record { offset });
         let next = known.partition_point(|(known, _)| *known <= offset);
         match known.get(next) {
             Some((next, _)) if *next < pack.len => offset = *next,
@@ -246,7 +237,7 @@ fn compare(
     index_file: &Path,
     found: &mut StoreVerified,
 ) {
-    if index.about().pack_len != pack.len {
+    if index.about.pack_len != pack.len {
         found.report(index_file, None, Damage::Disagrees);
     }
     let mut missing: HashMap<ObjectKey, ObjectLocation> = HashMap::new();
@@ -261,7 +252,7 @@ fn compare(
     }
     for entry in missing.into_values() {
         let problem = StoreProblem {
-            file: pack.path().to_owned(),
+            file: pack.path.clone(),
             object: Some(entry.key),
             what: Damage::Record { offset: entry.offset },
         };
@@ -275,14 +266,14 @@ fn compare(
 fn check_all<T: Sync>(
     all: &[T],
     about: impl Fn(&T) -> (ObjectKey, u64) + Sync,
-    check: impl Fn(&T) -> Result<(), StoreError> + Sync,
+    check: impl Fn(&T) -> Result<()> + Sync,
     watch: &RewriteWatch<'_>,
     found: &mut StoreVerified,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (next, bytes, objects) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(found.cancelled);
     let problems = Mutex::new(Vec::new());
-    let work = |watch: Option<&RewriteWatch<'_>>| -> Result<(), StoreError> {
+    let work = |watch: Option<&RewriteWatch<'_>>| -> Result<()> {
         while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             if watch.is_some_and(|watch| (watch.cancel)()) {
                 stop.store(true, Ordering::SeqCst);

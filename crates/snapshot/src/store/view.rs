@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{Folder, is_unique_name};
 use super::handle::Store;
 use super::index::ObjectLocation;
@@ -36,7 +36,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(packs: &Folder) -> Result<Stamp, StoreError> {
+    fn of(packs: &Folder) -> Result<Stamp> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
         let stat = packs.own_stat()?;
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
@@ -75,7 +75,7 @@ impl View {
     }
 
     /// Packs known so far; listed on first use.
-    pub(super) fn now(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+    pub(super) fn now(&self, store: &Store) -> Result<Arc<Packs>> {
         match self.known() {
             Some(packs) => Ok(packs),
             None => self.refresh(store),
@@ -83,7 +83,7 @@ impl View {
     }
 
     /// List again, unless it is certain that nothing changed.
-    pub(super) fn refresh_if_changed(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+    pub(super) fn refresh_if_changed(&self, store: &Store) -> Result<Arc<Packs>> {
         match self.known() {
             Some(known) if known.stamp.settled && known.stamp == Stamp::of(&store.packs)? => Ok(known),
             _ => self.refresh(store),
@@ -91,7 +91,7 @@ impl View {
     }
 
     /// List again; returns the same value if nothing changed.
-    pub(super) fn refresh(&self, store: &Store) -> Result<Arc<Packs>, StoreError> {
+    pub(super) fn refresh(&self, store: &Store) -> Result<Arc<Packs>> {
         let _one = locked(&self.listing);
         let before = self.known();
         loop {
@@ -109,7 +109,7 @@ impl View {
     }
 
     /// Open a pack, closing others if there are too many.
-    pub(super) fn open(&self, store: &Store, pack: &Arc<Pack>) -> Result<Arc<OpenPack>, StoreError> {
+    pub(super) fn open(&self, store: &Store, pack: &Arc<Pack>) -> Result<Arc<OpenPack>> {
         if !pack.is_open()
             && let Some(known) = self.known()
             && known.packs.len() > OPEN
@@ -126,7 +126,7 @@ fn same_packs(known: &Packs, packs: &[Arc<Pack>]) -> bool {
 }
 
 /// List the packs; `None` if one vanished meanwhile.
-fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>, StoreError> {
+fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>> {
     let mut packs = Vec::new();
     for id in ids(&store.packs, ".idx")? {
         let known = before.and_then(|before| before.packs.iter().find(|pack| pack.id == id));
@@ -152,14 +152,14 @@ fn list(store: &Store, before: Option<&Packs>) -> Result<Option<Vec<Arc<Pack>>>,
 }
 
 /// Ids of the packs or indexes, sorted.
-pub(super) fn ids(packs: &Folder, suffix: &str) -> Result<Vec<String>, StoreError> {
+pub(super) fn ids(packs: &Folder, suffix: &str) -> Result<Vec<String>> {
     let names = packs.names()?;
     let ids = names.iter().filter_map(|name| name.strip_suffix(suffix)).filter(|id| is_unique_name(id));
     Ok(ids.map(str::to_owned).collect())
 }
 
 /// Packs without an index: the writer was killed before it wrote one.
-pub(super) fn orphans(packs: &Folder) -> Result<Vec<String>, StoreError> {
+pub(super) fn orphans(packs: &Folder) -> Result<Vec<String>> {
     // Packs first: an index that appears in between belongs to a pack that is not an orphan.
     let mut packed = ids(packs, ".pack")?;
     let indexed = ids(packs, ".idx")?;

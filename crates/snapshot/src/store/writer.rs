@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::accounts::{Account, Class, spare};
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::files::{Lock, unique};
 use super::format::write_format;
 use super::handle::Store;
@@ -100,7 +100,7 @@ pub(super) struct Large {
 
 impl Store {
     /// Begin to write. Takes the shared lock, and removes what dead writers left if there is no other writer.
-    pub fn writer(&self, options: WriteOptions) -> Result<StoreWriter<'_>, StoreError> {
+    pub fn writer(&self, options: WriteOptions) -> Result<StoreWriter<'_>> {
         let lock = match Lock::take(&self.root, LOCK, true, false)? {
             Some(lock) => {
                 self.remove_debris(false)?;
@@ -136,7 +136,7 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// An appender for one thread.
-    pub fn appender(&self) -> Result<Appender<'_>, StoreError> {
+    pub fn appender(&self) -> Result<Appender<'_>> {
         let view = self.store.view.refresh_if_changed(self.store)?;
         let packer = || Packer::new().map_err(super::files::failed("compress", self.store.dir()));
         let packer = self.options.compress.then(packer).transpose()?;
@@ -144,7 +144,7 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// Whether an object is in the store, or was put by this writer. It cannot be collected meanwhile.
-    pub fn contains(&self, key: ObjectKey) -> Result<bool, StoreError> {
+    pub fn contains(&self, key: ObjectKey) -> Result<bool> {
         Ok(self.took(&key) || locked(&self.large).contains_key(&key.hash) || self.store.contains(key)?)
     }
 
@@ -160,7 +160,7 @@ impl<'s> StoreWriter<'s> {
 
     /// Make visible what the appenders, all finished, wrote. From here on it survives the end of this process;
     /// [`Store::sync`] or [`Store::settle`] make it survive a power loss.
-    pub fn publish(mut self) -> Result<Published, StoreError> {
+    pub fn publish(mut self) -> Result<Published> {
         if self.failed.load(Ordering::SeqCst) {
             return Err(StoreError::Incomplete { dir: self.store.dir().to_owned() });
         }
@@ -172,12 +172,12 @@ impl<'s> StoreWriter<'s> {
         Ok(Published { objects, packs, large, bytes, _lock: self.lock })
     }
 
-    fn make_visible(&self) -> Result<WriterCounts, StoreError> {
+    fn make_visible(&self) -> Result<WriterCounts> {
         let mut published = WriterCounts::default();
         let temp = locked(&self.temp).take();
         if let Some(temp) = &temp {
             for built in std::mem::take(&mut *locked(&self.built)) {
-                published.objects += built.objects() as u64;
+                published.objects += built.entries.len() as u64;
                 published.packs += 1;
                 published.bytes += built.publish(&temp.folder, &self.store.packs, self.store.boot, None)?;
             }
@@ -187,7 +187,7 @@ impl<'s> StoreWriter<'s> {
         Ok(published)
     }
 
-    fn publish_large(&self, temp: &Temp, published: &mut WriterCounts) -> Result<(), StoreError> {
+    fn publish_large(&self, temp: &Temp, published: &mut WriterCounts) -> Result<()> {
         for (hash, large) in std::mem::take(&mut *locked(&self.large)) {
             let folder = self.store.large.make_folder(&folder_name(&hash))?;
             for (shape, name) in &large.files {
@@ -200,12 +200,12 @@ impl<'s> StoreWriter<'s> {
         Ok(())
     }
 
-    pub(super) fn temp(&self) -> Result<Arc<Temp>, StoreError> {
+    pub(super) fn temp(&self) -> Result<Arc<Temp>> {
         let mut temp = locked(&self.temp);
         if let Some(temp) = &*temp {
             return Ok(Arc::clone(temp));
         }
-        let id = self.account.as_ref().map_or_else(unique, |account| account.id().to_owned());
+        let id = self.account.as_ref().map_or_else(unique, |account| account.id.clone());
         let made = Arc::new(Temp::named(&self.store.tmp, format!("{WRITER_TEMP}{id}"))?);
         *temp = Some(Arc::clone(&made));
         Ok(made)
@@ -225,7 +225,7 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// Claim an object, unless another appender did; atomic with the budget, since others then rely on it.
-    fn take_on(&self, key: ObjectKey, cost: u64, new_pack: bool) -> Result<bool, StoreError> {
+    fn take_on(&self, key: ObjectKey, cost: u64, new_pack: bool) -> Result<bool> {
         let mut shard = locked(self.shard(&key));
         if shard.contains(&key) {
             return Ok(false);
@@ -246,16 +246,16 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// Reserve room for contents.
-    pub(super) fn reserve(&self, cost: u64) -> Result<(), StoreError> {
+    pub(super) fn reserve(&self, cost: u64) -> Result<()> {
         self.reserve_within(cost, Class::Content, self.options.spare.max(self.options.spare_large))
     }
 
     /// Reserve room for a file beside the objects that is about to be written, such as a stat cache.
-    pub fn reserve_beside(&self, cost: u64) -> Result<(), StoreError> {
+    pub fn reserve_beside(&self, cost: u64) -> Result<()> {
         self.reserve_within(cost, Class::Other, 0)
     }
 
-    fn reserve_within(&self, cost: u64, class: Class, spare: u64) -> Result<(), StoreError> {
+    fn reserve_within(&self, cost: u64, class: Class, spare: u64) -> Result<()> {
         let most = self.options.budget.unwrap_or(u64::MAX).saturating_sub(spare);
         let add = |spent: u64| spent.checked_add(cost).filter(|sum| *sum <= most);
         let spent = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
@@ -273,7 +273,7 @@ impl<'s> StoreWriter<'s> {
     }
 
     /// Number of bytes of contents that may still be added; `None` without a limit.
-    pub(super) fn room(&self) -> Result<Option<u64>, StoreError> {
+    pub(super) fn room(&self) -> Result<Option<u64>> {
         let most = self.options.budget.map(|budget| budget.saturating_sub(self.options.spare));
         let budget = most.map(|most| most.saturating_sub(self.spent()));
         let Some(account) = &self.account else { return Ok(budget) };
@@ -309,11 +309,7 @@ impl StoreWriter<'_> {
 
 impl StoreWriter<'_> {
     /// Keep a large object for publication; false if it is stored already.
-    pub(super) fn keep_large(
-        &self,
-        hash: &ContentHash,
-        large: impl FnOnce() -> Large,
-    ) -> Result<bool, StoreError> {
+    pub(super) fn keep_large(&self, hash: &ContentHash, large: impl FnOnce() -> Large) -> Result<bool> {
         let key = ObjectKey::from(*hash);
         if self.took(&key) || self.store.contains(key)? {
             return Ok(false);
@@ -355,7 +351,7 @@ impl<'w> Appender<'w> {
     }
 
     /// Store an object whose address the caller has computed from these very bytes.
-    pub fn put(&mut self, key: ObjectKey, bytes: &[u8]) -> Result<Put, StoreError> {
+    pub fn put(&mut self, key: ObjectKey, bytes: &[u8]) -> Result<Put> {
         if self.writer.took(&key) || self.stored(&key, bytes.len() as u64)? {
             return Ok(Put::AlreadyThere);
         }
@@ -377,12 +373,12 @@ impl<'w> Appender<'w> {
     }
 
     /// The compressed bytes, if the writer compresses and that saves space.
-    pub(super) fn compressed(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn compressed(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(packer) = &mut self.packer else { return Ok(None) };
         packer.pack(bytes).map_err(super::files::failed("compress", self.writer.store.dir()))
     }
 
-    fn append(&mut self, key: ObjectKey, codec: Codec, raw: u32, payload: &[u8]) -> Result<(), StoreError> {
+    fn append(&mut self, key: ObjectKey, codec: Codec, raw: u32, payload: &[u8]) -> Result<()> {
         if self.needs_pack() {
             self.close()?;
         }
@@ -397,12 +393,12 @@ impl<'w> Appender<'w> {
         self.pack.as_ref().is_none_or(|pack| pack.len() >= self.writer.largest_pack())
     }
 
-    fn close(&mut self) -> Result<(), StoreError> {
+    fn close(&mut self) -> Result<()> {
         let pack = self.pack.take();
         self.close_pack(pack)
     }
 
-    pub(super) fn close_pack(&mut self, pack: Option<PackBuilder>) -> Result<(), StoreError> {
+    pub(super) fn close_pack(&mut self, pack: Option<PackBuilder>) -> Result<()> {
         if let Some(pack) = pack {
             let built = pack.finish().inspect_err(|_| self.writer.failed.store(true, Ordering::SeqCst))?;
             locked(&self.writer.built).push(built);
@@ -410,7 +406,7 @@ impl<'w> Appender<'w> {
         Ok(())
     }
 
-    pub(super) fn stored(&mut self, key: &ObjectKey, size: u64) -> Result<bool, StoreError> {
+    pub(super) fn stored(&mut self, key: &ObjectKey, size: u64) -> Result<bool> {
         let store = self.writer.store;
         self.puts += 1;
         if self.puts.is_multiple_of(LOOK) {
@@ -426,7 +422,7 @@ impl<'w> Appender<'w> {
         source: BorrowedFd<'_>,
         size: u64,
         sparse: bool,
-    ) -> Result<LargeStaged<'_, 'w>, StoreError> {
+    ) -> Result<LargeStaged<'_, 'w>> {
         self.put_known(source, &LargeSource { size, sparse, ..LargeSource::default() })
     }
 
@@ -436,7 +432,7 @@ impl<'w> Appender<'w> {
     }
 
     /// Finish. The objects become visible when the writer publishes.
-    pub fn finish(mut self) -> Result<(), StoreError> {
+    pub fn finish(mut self) -> Result<()> {
         let chunks = self.chunks.take();
         self.close_pack(chunks)?;
         self.close()

@@ -74,7 +74,7 @@ fn recover(world: &World, target: &SnapshotState, safety: &SnapshotState) -> Res
         return RestoreOutcome::default();
     };
     let old = plan(&request(target, safety, None, &[safety]), &world.objects).unwrap();
-    let swept = sweep(&old, journal.id(), &world.objects);
+    let swept = sweep(&old, journal.record.id, &world.objects);
     assert!(swept.failed.is_empty(), "{:?}", swept.failed);
     for kept in &swept.kept {
         if let KeptContent::File { hash, .. } = &kept.content {

@@ -304,9 +304,9 @@ fn a_journal_is_believed_whole_or_not_at_all() {
     let world = World::new();
     let path = world.journal_path();
     assert!(Journal::load(&path).unwrap().is_none());
-    let record = world.begin().unwrap().record().clone();
+    let record = world.begin().unwrap().record.clone();
     assert!(matches!(world.begin(), Err(JournalError::Unfinished { .. })));
-    assert_eq!(Journal::load(&path).unwrap().unwrap().record(), &record);
+    assert_eq!(Journal::load(&path).unwrap().unwrap().record, record);
     let bytes = fs::read(&path).unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();

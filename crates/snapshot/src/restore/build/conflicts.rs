@@ -5,7 +5,7 @@ use super::super::presence::is_torn;
 use super::{BuildFrame, Builder};
 use crate::diff::{Aspects, EntryRef};
 use crate::node::{Entry, Name, Node, Reason};
-use crate::state::ObjectError;
+use crate::state::Result;
 
 impl Builder<'_> {
     /// Whether the current entry was changed by others: it is in none of the given states.
@@ -61,7 +61,7 @@ impl Builder<'_> {
     }
 
     /// Whether others changed anything in a `.git`; for a restore being completed, before it began.
-    pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool, ObjectError> {
+    pub(super) fn is_changed_unit(&self, name: &Name, old: Option<&EntryRef>) -> Result<bool> {
         let Some(BuildFrame { bases, resumed, .. }) = self.frames.last() else { return Ok(false) };
         if name.as_bytes() != b".git" || bases.is_empty() {
             return Ok(false);
@@ -83,7 +83,7 @@ impl Builder<'_> {
         name: &Name,
         new: Option<&EntryRef>,
         old: Option<&EntryRef>,
-    ) -> Result<Option<Reason>, ObjectError> {
+    ) -> Result<Option<Reason>> {
         let (Some(new), Some(_)) = (new, old.filter(|old| old.is_dir())) else { return Ok(None) };
         if name.as_bytes() != b".git" {
             return Ok(None);

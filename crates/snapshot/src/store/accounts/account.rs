@@ -10,7 +10,7 @@ use super::{
 };
 use crate::pool::locked;
 use crate::store::Store;
-use crate::store::error::StoreError;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::{Lock, unique};
 
 /// Reserved and used room for one class of a writer's objects.
@@ -37,7 +37,7 @@ impl Pool {
 pub(in crate::store) struct Account {
     accounts: Accounts,
     quota: Quota,
-    id: String,
+    pub(in crate::store) id: String,
     contents: Pool,
     others: Pool,
     extending: Mutex<()>,
@@ -48,7 +48,7 @@ pub(in crate::store) struct Account {
 
 impl Account {
     /// Open an account, dropping the reservations of dead writers.
-    pub(in crate::store) fn open(store: &Store, quota: &Quota) -> Result<Account, StoreError> {
+    pub(in crate::store) fn open(store: &Store, quota: &Quota) -> Result<Account> {
         let accounts = Accounts::of(store)?;
         let id = unique();
         let mut open = accounts.open(store, Some(quota))?;
@@ -72,7 +72,7 @@ impl Account {
     }
 
     /// Account for rewriting packs; `None` if the store has no limit.
-    pub(in crate::store) fn for_maintenance(store: &Store) -> Result<Option<Account>, StoreError> {
+    pub(in crate::store) fn for_maintenance(store: &Store) -> Result<Option<Account>> {
         if store.root.stat(FOLDER)?.is_none() {
             return Ok(None);
         }
@@ -88,11 +88,6 @@ impl Account {
         Account::open(store, &quota).map(Some)
     }
 
-    /// Name of the writer, unique to it.
-    pub(in crate::store) fn id(&self) -> &str {
-        &self.id
-    }
-
     fn granted(&self) -> u64 {
         self.contents.granted.load(Ordering::SeqCst) + self.others.granted.load(Ordering::SeqCst)
     }
@@ -105,7 +100,7 @@ impl Account {
     }
 
     /// Reserve room; if it does not fit, nothing changes.
-    pub(in crate::store) fn reserve(&self, store: &Store, cost: u64, class: Class) -> Result<(), StoreError> {
+    pub(in crate::store) fn reserve(&self, store: &Store, cost: u64, class: Class) -> Result<()> {
         let pool = self.pool(class);
         loop {
             if pool.take(cost) {
@@ -120,7 +115,7 @@ impl Account {
     }
 
     /// Room for contents: the unused reservation, and what is left for all.
-    pub(in crate::store) fn room(&self, store: &Store) -> Result<u64, StoreError> {
+    pub(in crate::store) fn room(&self, store: &Store) -> Result<u64> {
         let held = self.contents.granted.load(Ordering::SeqCst).saturating_sub(self.contents.used());
         let mut open = self.accounts.open(store, Some(&self.quota))?;
         let room = open.room_for(&self.quota, Class::Content, SMALLEST_STEP)?;
@@ -128,7 +123,7 @@ impl Account {
         Ok(held.saturating_add(room))
     }
 
-    fn extend(&self, store: &Store, missing: u64, cost: u64, class: Class) -> Result<(), StoreError> {
+    fn extend(&self, store: &Store, missing: u64, cost: u64, class: Class) -> Result<()> {
         let mut open = self.accounts.open(store, Some(&self.quota))?;
         let room = open.room_for(&self.quota, class, missing)?;
         if room < missing {
@@ -153,8 +148,8 @@ impl Account {
     pub(in crate::store) fn commit<T>(
         &mut self,
         store: &Store,
-        publish: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        publish: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let mut open = self.accounts.open(store, Some(&self.quota))?;
         let published = publish();
         let used = self.contents.used() + self.others.used();
@@ -177,7 +172,7 @@ impl Account {
         self.alive = None;
     }
 
-    fn cancel(&self, store_books: &Accounts) -> Result<(), StoreError> {
+    fn cancel(&self, store_books: &Accounts) -> Result<()> {
         let _lock = Lock::take(&store_books.folder, LOCK, true, true)?;
         // The next writer recounts damaged books.
         let Some(mut books) = Books::read(&store_books.folder, BOOKS)? else { return Ok(()) };

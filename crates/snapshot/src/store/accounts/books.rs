@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::error::StoreError;
+use super::super::error::Result;
 use super::super::files::{Folder, failed, read_all};
 use super::super::format::put_file;
 use super::{Balance, Owner};
@@ -37,14 +37,14 @@ pub(super) struct Books {
 
 impl Books {
     /// Read the books; `None` if they are missing or damaged.
-    pub(super) fn read(folder: &Folder, name: &str) -> Result<Option<Books>, StoreError> {
+    pub(super) fn read(folder: &Folder, name: &str) -> Result<Option<Books>> {
         match read_all(folder, name) {
             Err(error) if error.is_not_found() || error.is_foreign() => Ok(None),
             read => Ok(Books::decode(&read?.0)),
         }
     }
 
-    pub(super) fn write(&self, folder: &Folder, name: &str) -> Result<(), StoreError> {
+    pub(super) fn write(&self, folder: &Folder, name: &str) -> Result<()> {
         let bytes = self.encode().map_err(|error| failed("write", &folder.path_of(name))(error.into()))?;
         put_file(folder, name, &bytes)
     }

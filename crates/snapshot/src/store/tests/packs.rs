@@ -341,7 +341,7 @@ proptest! {
         let about = PackProperties { pack_len: 12345, boot: [7; 16], settled: true };
         let bytes = encode(&mut entries.clone(), &about);
         let index = ObjectIndex::decode(bytes.clone()).unwrap();
-        prop_assert_eq!(index.about(), &about);
+        prop_assert_eq!(&index.about, &about);
         for entry in &entries {
             prop_assert_eq!(index.find(&entry.key), Some(*entry));
         }
