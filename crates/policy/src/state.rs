@@ -101,7 +101,7 @@ impl SandboxState {
             caps.restore(grant.to_capability()?)?;
         }
         for socket in &self.unix_sockets {
-            caps.restore_socket(socket.to_capability()?);
+            caps.unix_sockets.push(socket.to_capability()?);
         }
         for denied in &self.denied {
             caps.restore_denied(&denied.resolved)?;
@@ -109,7 +109,7 @@ impl SandboxState {
         // Paths that were carved out of the grants or masked in them stay closed.
         for closed in self.policy.iter().flat_map(|policy| &policy.closed) {
             if caps.path_covered(&closed.resolved) {
-                caps.restore_closed(closed.clone());
+                caps.deny.push(closed.clone());
             }
         }
         let network = self.policy.as_ref().map(|policy| policy.network.clone());
