@@ -75,15 +75,9 @@ impl CapabilitySet {
         if found.kind != FoundKind::Socket {
             return Err(CapabilityError::ExpectedFile { path: path.to_path_buf() });
         }
+        let (original, resolved) = (path.to_path_buf(), found.path);
         let (access, source) = (AccessMode::ReadWrite, CapabilitySource::User);
-        let original = path.to_path_buf();
-        self.unix_sockets.push(FsCapability {
-            original,
-            resolved: found.path,
-            access,
-            is_file: true,
-            source,
-        });
+        self.unix_sockets.push(FsCapability { original, resolved, access, is_file: true, source });
         Ok(())
     }
 
@@ -92,15 +86,9 @@ impl CapabilitySet {
         let path = path.as_ref();
         let found = find(path)?;
         let kind = if found.kind == FoundKind::Directory { PathKind::Directory } else { PathKind::File };
-        self.deny.push(ClosedPath {
-            original: path.to_path_buf(),
-            resolved: found.path,
-            by: ClosedBy::Deny(CapabilitySource::User),
-            kind,
-            how: ClosedHow::NotGranted,
-            keep_read: false,
-            has_openings: false,
-        });
+        let by = ClosedBy::Deny(CapabilitySource::User);
+        let closed = ClosedPath::new(found.path, by, kind, ClosedHow::NotGranted);
+        self.deny.push(ClosedPath { original: path.to_path_buf(), ..closed });
         Ok(())
     }
 
