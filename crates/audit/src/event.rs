@@ -44,7 +44,7 @@ pub struct SessionStarted {
     pub executable: Option<Executable>,
     /// SHA-256 over the resolved policy as JSON.
     pub policy_digest: Digest,
-    #[serde(with = "crate::paths")]
+    #[serde(with = "nono_sys::path_serde::list")]
     pub tracked_paths: Vec<PathBuf>,
     pub network: String,
     /// Profiles of projects that were used.
@@ -139,7 +139,7 @@ pub struct Denial {
 pub struct DenialKey {
     /// `open`, `socket`, `network`, `metadata`, …
     pub kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "nono_sys::path_serde::optional")]
     pub path: Option<PathBuf>,
     /// `read`, `write`, or a description of the operation.
     pub access: String,
@@ -216,7 +216,7 @@ pub struct Restore {
     pub session_id: String,
     pub snapshot: String,
     /// Restored paths; all, if empty.
-    #[serde(with = "crate::paths")]
+    #[serde(with = "nono_sys::path_serde::list")]
     pub paths: Vec<PathBuf>,
     pub restored: u64,
     pub kept: u64,

@@ -12,7 +12,6 @@ pub mod hash;
 pub mod ledger;
 pub mod log;
 pub mod merkle;
-mod paths;
 pub mod proof;
 pub mod reader;
 pub mod record_format;

@@ -159,7 +159,7 @@ impl AuditLog {
         clip::event(&mut first);
         state.write(&first, SpaceToKeep::bytes(LAST_BYTES + AHEAD))?;
         if let Some(record) = state.summary.opening() {
-            record.write(dir)?;
+            record.write(dir, false)?;
             state.unsynced = unsynced(dir).map_err(|error| failed(dir, error))?;
         }
         if !state.writer.is_reserved() {
@@ -315,11 +315,7 @@ impl AuditLog {
         }
         state.writer.release()?;
         let (record, ledger) = self.enter(&state, sealed, has_seal)?;
-        if durably {
-            record.write_whole(&self.dir)?;
-        } else {
-            record.write(&self.dir)?;
-        }
+        record.write(&self.dir, durably)?;
         if durably {
             state.settled = false;
             // session.json was replaced by another file.

@@ -3,7 +3,6 @@
 //! Everything in it follows from the log and the ledger, so that it can be checked against them, byte for byte. A field
 //! that is added later has to be left out when it is empty, or older records would not match.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +33,7 @@ pub struct SessionRecord {
     /// Command line, redacted.
     pub command: Vec<String>,
     pub executable_identity: Option<Executable>,
-    #[serde(with = "crate::paths")]
+    #[serde(with = "nono_sys::path_serde::list")]
     pub tracked_paths: Vec<PathBuf>,
     pub snapshot_count: u32,
     pub exit_code: Option<i32>,
@@ -170,21 +169,12 @@ impl SessionRecord {
         Ok((record.map_err(|source| SessionError::Malformed { path, source })?, bytes))
     }
 
-    /// Replaces the record in `dir` atomically.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), SessionError> {
-        self.write_by(dir, nono_sys::fs::write_atomic)
-    }
-
-    /// Replaces the record in `dir` durably, for a session that has an entry in the ledger.
-    pub(crate) fn write_whole(&self, dir: &Path) -> Result<(), SessionError> {
-        self.write_by(dir, nono_sys::fs::write_whole)
-    }
-
-    fn write_by(&self, dir: &Path, write: fn(&Path, &[u8]) -> io::Result<()>) -> Result<(), SessionError> {
+    /// Replaces the record in `dir` atomically; durably too for a session that has an entry in the ledger.
+    pub(crate) fn write(&self, dir: &Path, durably: bool) -> Result<(), SessionError> {
         let path = dir.join(SESSION);
-        let failed = |source| SessionError::Io { path: path.clone(), source };
         let bytes = self.bytes().map_err(|source| SessionError::Malformed { path: path.clone(), source })?;
-        write(&path, &bytes).map_err(failed)
+        let write = if durably { nono_sys::fs::write_whole } else { nono_sys::fs::write_atomic };
+        write(&path, &bytes).map_err(|source| SessionError::Io { path, source })
     }
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {

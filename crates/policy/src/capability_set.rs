@@ -42,8 +42,8 @@ pub use platform_rule::PlatformRuleError;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapabilitySet {
     fs: Vec<FsCapability>,
-    deny: Vec<ClosedPath>,
-    unix_sockets: Vec<FsCapability>,
+    pub(crate) deny: Vec<ClosedPath>,
+    pub(crate) unix_sockets: Vec<FsCapability>,
     network: NetworkPolicy,
     limits: Limits,
     platform_rules: Vec<String>,
@@ -75,15 +75,9 @@ impl CapabilitySet {
         if found.kind != FoundKind::Socket {
             return Err(CapabilityError::ExpectedFile { path: path.to_path_buf() });
         }
+        let (original, resolved) = (path.to_path_buf(), found.path);
         let (access, source) = (AccessMode::ReadWrite, CapabilitySource::User);
-        let original = path.to_path_buf();
-        self.unix_sockets.push(FsCapability {
-            original,
-            resolved: found.path,
-            access,
-            is_file: true,
-            source,
-        });
+        self.unix_sockets.push(FsCapability { original, resolved, access, is_file: true, source });
         Ok(())
     }
 
@@ -92,15 +86,9 @@ impl CapabilitySet {
         let path = path.as_ref();
         let found = find(path)?;
         let kind = if found.kind == FoundKind::Directory { PathKind::Directory } else { PathKind::File };
-        self.deny.push(ClosedPath {
-            original: path.to_path_buf(),
-            resolved: found.path,
-            by: ClosedBy::Deny(CapabilitySource::User),
-            kind,
-            how: ClosedHow::NotGranted,
-            keep_read: false,
-            has_openings: false,
-        });
+        let by = ClosedBy::Deny(CapabilitySource::User);
+        let closed = ClosedPath::new(found.path, by, kind, ClosedHow::NotGranted);
+        self.deny.push(ClosedPath { original: path.to_path_buf(), ..closed });
         Ok(())
     }
 
@@ -125,11 +113,6 @@ impl CapabilitySet {
         self.deny(path)
     }
 
-    /// Adds a path that was closed inside the grants of another set.
-    pub(crate) fn restore_closed(&mut self, closed: ClosedPath) {
-        self.deny.push(closed);
-    }
-
     /// A rule in the language of a platform's own sandbox, kept for that platform and checked on each. Linux has none.
     pub fn platform_rule(&mut self, rule: &str) -> Result<(), PlatformRuleError> {
         platform_rule::check(rule)?;
@@ -141,24 +124,7 @@ impl CapabilitySet {
         &self.platform_rules
     }
 
-    /// Grants a path of a group for what it is now, file or directory.
-    pub(crate) fn allow_any(
-        &mut self,
-        path: &Path,
-        access: AccessMode,
-        source: CapabilitySource,
-    ) -> Result<(), CapabilityError> {
-        let found = find(path)?;
-        let (is_file, original) = (found.kind != FoundKind::Directory, path.to_path_buf());
-        self.fs.push(FsCapability { original, resolved: found.path, access, is_file, source });
-        Ok(())
-    }
-
-    pub(crate) fn restore_socket(&mut self, socket: FsCapability) {
-        self.unix_sockets.push(socket);
-    }
-
-    fn add(
+    pub(crate) fn add(
         &mut self,
         path: &Path,
         access: AccessMode,
@@ -167,8 +133,7 @@ impl CapabilitySet {
     ) -> Result<(), CapabilityError> {
         let found = find(path)?;
         check_shape(&found, shape, path)?;
-        let is_file = shape == GrantShape::File;
-        let original = path.to_path_buf();
+        let (is_file, original) = (found.kind != FoundKind::Directory, path.to_path_buf());
         self.fs.push(FsCapability { original, resolved: found.path, access, is_file, source });
         Ok(())
     }
@@ -336,10 +301,12 @@ impl CapabilitySetBuilder {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum GrantShape {
+#[derive(Clone, Copy)]
+pub(crate) enum GrantShape {
     Directory,
     File,
+    /// A path of a group: granted for what it is now.
+    Any,
 }
 
 fn find(path: &Path) -> Result<ResolvedPath, CapabilityError> {

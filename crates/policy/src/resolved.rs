@@ -100,6 +100,14 @@ pub struct ClosedPath {
     pub has_openings: bool,
 }
 
+impl ClosedPath {
+    /// Path that was named as it is resolved, closed for reading too, with nothing opened below it.
+    pub fn new(path: PathBuf, by: ClosedBy, kind: PathKind, how: ClosedHow) -> ClosedPath {
+        let original = path.clone();
+        ClosedPath { original, resolved: path, by, kind, how, keep_read: false, has_openings: false }
+    }
+}
+
 /// Protected names that do not exist and that no grant reaches. The run closes nothing for them; they only explain why
 /// a path is refused. There are hundreds, so each is kept as a name and not as a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -156,16 +164,10 @@ impl ProtectedNames {
         folders.flat_map(|(folder, rest)| {
             let over = folder.names.iter().filter(move |name| is_prefix(name.below.as_bytes(), rest));
             over.map(|name| {
-                let resolved = folder.dir.join(&name.below);
-                ClosedPath {
-                    original: resolved.clone(),
-                    resolved,
-                    by: ClosedBy::Protected(name.group.as_ref().to_owned()),
-                    kind: PathKind::Absent,
-                    how: ClosedHow::NotGranted,
-                    keep_read: name.held,
-                    has_openings: false,
-                }
+                let by = ClosedBy::Protected(name.group.as_ref().to_owned());
+                let path = folder.dir.join(&name.below);
+                let closed = ClosedPath::new(path, by, PathKind::Absent, ClosedHow::NotGranted);
+                ClosedPath { keep_read: name.held, ..closed }
             })
         })
     }

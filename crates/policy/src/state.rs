@@ -101,7 +101,7 @@ impl SandboxState {
             caps.restore(grant.to_capability()?)?;
         }
         for socket in &self.unix_sockets {
-            caps.restore_socket(socket.to_capability()?);
+            caps.unix_sockets.push(socket.to_capability()?);
         }
         for denied in &self.denied {
             caps.restore_denied(&denied.resolved)?;
@@ -109,7 +109,7 @@ impl SandboxState {
         // Paths that were carved out of the grants or masked in them stay closed.
         for closed in self.policy.iter().flat_map(|policy| &policy.closed) {
             if caps.path_covered(&closed.resolved) {
-                caps.restore_closed(closed.clone());
+                caps.deny.push(closed.clone());
             }
         }
         let network = self.policy.as_ref().map(|policy| policy.network.clone());
@@ -138,13 +138,28 @@ impl<'a> SandboxState<ToldPolicy<'a>> {
             resource_limits: set_limits(&policy.limits),
             name,
             session_id,
-            policy: Some(ToldPolicy::new(policy)),
+            // A protected name that does not exist and lies in no grant is of no use to the child.
+            policy: Some(ToldPolicy {
+                profiles: &policy.profiles,
+                grants: &policy.grants,
+                rules: &policy.rules,
+                closed: &policy.closed,
+                unix_sockets: &policy.unix_sockets,
+                network: &policy.network,
+                hosts: &policy.hosts,
+                environment: &policy.environment,
+                workdir: &policy.workdir,
+                limits: &policy.limits,
+                interactive: policy.interactive,
+                notes: policy.notes.iter().filter(|note| is_of_use(note)).collect(),
+            }),
             typed: None,
         }
     }
 }
 
-/// Borrowed policy for the child, field by field.
+/// Borrowed policy for the child, field by field. A test compares it with the policy's own form, so that a new field is
+/// not forgotten.
 #[derive(Debug, Serialize)]
 pub struct ToldPolicy<'a> {
     profiles: &'a [String],
@@ -160,42 +175,6 @@ pub struct ToldPolicy<'a> {
     limits: &'a Limits,
     interactive: bool,
     notes: Vec<&'a PolicyNote>,
-}
-
-impl<'a> ToldPolicy<'a> {
-    fn new(policy: &'a ResolvedPolicy) -> ToldPolicy<'a> {
-        // Every field by name: a new field is either serialised or does not compile.
-        let ResolvedPolicy {
-            profiles,
-            grants,
-            rules,
-            closed,
-            // A protected name that does not exist and lies in no grant is of no use to the child.
-            names: _,
-            unix_sockets,
-            network,
-            hosts,
-            environment,
-            workdir,
-            limits,
-            interactive,
-            notes,
-        } = policy;
-        ToldPolicy {
-            profiles,
-            grants,
-            rules,
-            closed,
-            unix_sockets,
-            network,
-            hosts,
-            environment,
-            workdir,
-            limits,
-            interactive: *interactive,
-            notes: notes.iter().filter(|note| is_of_use(note)).collect(),
-        }
-    }
 }
 
 impl From<&FsCapability> for StateGrant {

@@ -4,10 +4,11 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// A tunnel.
+    #[default]
     Connect,
     /// An intercepted tunnel, into whose requests a credential is inserted.
     ConnectIntercept,
@@ -53,7 +54,7 @@ pub enum Phase {
 }
 
 /// Event for a request that ended or was refused, or for the opening or end of a tunnel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyEvent {
     pub time_ms: u64,
     pub mode: Mode,

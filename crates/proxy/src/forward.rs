@@ -155,7 +155,10 @@ impl Forward<'_> {
     /// Server side of an upgraded connection.
     fn guarded(&self, server: Server) -> Box<dyn Stream> {
         match self.via.and_then(|via| via.scanner()) {
-            Some(scanner) => Box::new(UpgradedStream::new(server.stream, scanner)),
+            Some(scanner) => {
+                let (answers, sent) = split(server.stream);
+                Box::new(tokio::io::join(UpgradedStream::new(answers, scanner), sent))
+            }
             None => Box::new(server.stream),
         }
     }

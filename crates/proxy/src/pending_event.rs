@@ -25,21 +25,8 @@ impl<'a> PendingEvent<'a> {
             time_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             mode,
             allowed: true,
-            host: String::new(),
-            port: 0,
-            method: None,
-            path: None,
-            status: None,
-            reason: None,
-            category: None,
-            address: None,
-            credential: None,
-            route: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            duration_ms: 0,
-            phase: None,
             count: 1,
+            ..ProxyEvent::default()
         };
         PendingEvent { event, started: Instant::now(), shared, told: false }
     }

@@ -12,9 +12,9 @@ mod refusal;
 mod strategy;
 
 pub use backend::{
-    Blueprint, Command, KernelRule, Layers, Mediated, Mediation, MemoryHold, MountStep, Namespaces,
-    NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, SessionPaths, Support, apply, compile,
-    is_supported, probe_plan, support, try_notify,
+    Blueprint, Command, KernelRule, Layers, MODES, Mediated, Mediation, MemoryHold, MountStep, Namespaces,
+    NotifySupport, PROXY_PORT, PlanError, Prepared, ProxyPlace, REMOVALS, SessionPaths, Support, apply,
+    compile, is_supported, probe_plan, support, try_notify,
 };
 pub use guarantees::{Guarantee, GuaranteeState, Unanswered, guarantees};
 pub use own_process::{ApplyError, Sandbox};

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use nono_policy::AccessMode;
+use nono_policy::{AccessMode, path_serde};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -26,26 +26,38 @@ pub struct Question {
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Subject of a question. Serialised it is what a service is asked, which does not get to see skipped fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Subject {
     Access {
         /// Path without symbolic links, as the command sees the file system.
+        #[serde(with = "path_serde")]
         path: PathBuf,
         /// Path as the command wrote it, made absolute, where that differs.
+        #[serde(skip)]
         written: Option<PathBuf>,
         access: AccessMode,
         object: Object,
         /// Directory that an answer with [`Scope::Directory`] would open; `None` where that would be too wide.
+        #[serde(with = "path_serde::optional")]
         folder: Option<PathBuf>,
     },
     /// Restore of this session's files to a snapshot; empty `paths` means all.
-    Restore { snapshot: u64, paths: Vec<PathBuf> },
+    Restore {
+        snapshot: u64,
+        #[serde(with = "path_serde::list")]
+        paths: Vec<PathBuf>,
+    },
     /// Restore of a project to one of its checkpoints; empty `paths` means all of it.
     RestoreCheckpoint {
+        #[serde(with = "path_serde")]
         project: PathBuf,
         /// Id of the checkpoint, and its recorded reason, which may be the command's own text.
         checkpoint: String,
+        #[serde(skip)]
         reason: String,
+        #[serde(with = "path_serde::list")]
         paths: Vec<PathBuf>,
         /// Number of paths that would change, and of paths that would be kept because another process changed them.
         changes: u64,

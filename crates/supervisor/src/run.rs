@@ -23,7 +23,7 @@ use crate::pipes::Pipes;
 use crate::pump::Pump;
 use crate::recorded::Recorded;
 use crate::report::MediationReport;
-use crate::services::{self, NotStarted, Services};
+use crate::services::{self, Services};
 use crate::stderr_scan::{Complaint, StderrScan};
 use crate::terminal::Caller;
 use crate::terminal_lender::{self, TerminalLender};
@@ -109,11 +109,7 @@ pub fn run(
     let watch = LimitWatch::new(prepared.blueprint(), &launched)?;
     let proxy = prepared.blueprint().proxy;
     let mediated = prepared.blueprint().mediated().any();
-    let workers = services::begin(&launched, prepared.blueprint(), &mediate).map_err(|why| match why {
-        NotStarted::Launch(error) => failed(error),
-        NotStarted::Proxy(source) => RunError::Proxy { source },
-        NotStarted::Workers(source) => supervising("answer trapped calls")(source),
-    })?;
+    let workers = services::begin(&launched, prepared.blueprint(), &mediate, failed)?;
     if prepared.blueprint().strategy == ExecStrategy::Monitor {
         prepared.confine_self()?;
     }

@@ -1,6 +1,5 @@
 //! Services that run beside the supervisor's event loop: the filtering proxy, the mediator, and the session's sockets.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -8,19 +7,12 @@ use nono_sandbox::{Blueprint, ExecStrategy, ProxyPlace};
 use nono_sys::launch::{HandedOver, LaunchError, Launched};
 
 use crate::channel::{ChannelThreads, Channels, NoRequests};
-use crate::error::{RunError, ServiceError, supervising};
+use crate::error::{RunError, supervising};
 use crate::mediate::emulate::RequestSocket;
 use crate::mediate::{InitHandover, Mediate, Mediating, Mediator, Workers};
 use crate::proxy_server::TakesListener;
 use crate::request_service::RequestService;
 use crate::terminal_lease::TerminalLeases;
-
-/// Reason the command was not started.
-pub(crate) enum NotStarted {
-    Launch(LaunchError),
-    Proxy(ServiceError),
-    Workers(io::Error),
-}
 
 /// Lets the command start and waits until it has. Meanwhile the threads that will answer its trapped calls are started,
 /// except in a process that confines itself, whose threads must be confined too.
@@ -28,13 +20,14 @@ pub(crate) fn begin(
     launched: &Launched,
     blueprint: &Blueprint,
     mediate: &Mediate,
-) -> Result<Option<Workers>, NotStarted> {
-    serve_proxy(launched, blueprint.proxy, mediate.proxy.as_deref())?;
-    launched.begin().map_err(NotStarted::Launch)?;
+    failed: impl Fn(LaunchError) -> RunError + Copy,
+) -> Result<Option<Workers>, RunError> {
+    serve_proxy(launched, blueprint.proxy, mediate.proxy.as_deref(), failed)?;
+    launched.begin().map_err(failed)?;
     let ahead = blueprint.mediated().any() && blueprint.strategy != ExecStrategy::Monitor;
     let workers = ahead.then(|| Workers::start(&mediate.workers()));
-    let workers = workers.transpose().map_err(NotStarted::Workers)?;
-    launched.begun().map_err(NotStarted::Launch)?;
+    let workers = workers.transpose().map_err(supervising("answer trapped calls"))?;
+    launched.begun().map_err(failed)?;
     Ok(workers)
 }
 
@@ -44,13 +37,15 @@ fn serve_proxy(
     launched: &Launched,
     proxy: Option<ProxyPlace>,
     server: Option<&dyn TakesListener>,
-) -> Result<(), NotStarted> {
+    failed: impl Fn(LaunchError) -> RunError,
+) -> Result<(), RunError> {
     if !matches!(proxy, Some(ProxyPlace::Own { .. })) {
         return Ok(());
     }
-    let listener = launched.serving().map_err(NotStarted::Launch)?;
-    let server = server.ok_or_else(|| NotStarted::Proxy("no proxy was given to serve it".into()))?;
-    server.take(listener).map_err(NotStarted::Proxy)
+    let listener = launched.serving().map_err(failed)?;
+    let no_proxy = |source| RunError::Proxy { source };
+    let server = server.ok_or_else(|| no_proxy("no proxy was given to serve it".into()))?;
+    server.take(listener).map_err(no_proxy)
 }
 
 /// Services that run in threads of their own: the mediator and the session's sockets.

@@ -32,6 +32,39 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf
     })
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Lossless(#[serde(with = "self")] PathBuf);
+
+/// Lists of paths.
+pub mod list {
+    use super::{Deserialize, Deserializer, Lossless, PathBuf, Serializer};
+
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| Lossless(path.clone())))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        let read = Vec::<Lossless>::deserialize(deserializer)?;
+        Ok(read.into_iter().map(|path| path.0).collect())
+    }
+}
+
+/// Optional paths.
+pub mod optional {
+    use super::{Deserialize, Deserializer, Lossless, PathBuf, Serialize, Serializer};
+
+    // The signature that serde calls.
+    #[allow(clippy::ref_option)]
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        path.clone().map(Lossless).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<Lossless>::deserialize(deserializer)?.map(|path| path.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -224,7 +224,7 @@ impl Credential {
         let mut variables = Vec::new();
         for source in &self.sources {
             match source {
-                SecretSource::Env(variable) => match around.variable(variable) {
+                SecretSource::Env(variable) => match value(around.env, variable) {
                     Some(value) => {
                         let value = value.to_str().map(str::to_owned);
                         return value.ok_or_else(|| CredentialError::Secret { name: name.clone() });
@@ -252,10 +252,6 @@ pub(super) struct SecretSources<'a> {
 }
 
 impl SecretSources<'_> {
-    fn variable(&self, name: &str) -> Option<&OsStr> {
-        value(self.env, name)
-    }
-
     fn file(&self, name: &str, path: &Path) -> Result<String, CredentialError> {
         let wrong = |error| CredentialError::File { name: name.to_owned(), error };
         let (text, _) = trusted::read(path, self.policy, Secrecy::Secret, MAX_SECRET).map_err(wrong)?;

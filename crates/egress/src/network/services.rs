@@ -45,71 +45,55 @@ struct KnownService {
     base_url: Option<(&'static str, &'static str)>,
 }
 
-const fn bearer(
-    names: &'static [&'static str],
-    host: &'static str,
-    variables: &'static [&'static str],
-) -> KnownService {
-    KnownService { names, host, place: BEARER, variables, base_url: None }
+impl KnownService {
+    const fn new(
+        names: &'static [&'static str],
+        host: &'static str,
+        place: CredentialPlacement,
+        variables: &'static [&'static str],
+    ) -> KnownService {
+        KnownService { names, host, place, variables, base_url: None }
+    }
+
+    const fn with_base_url(self, variable: &'static str, path: &'static str) -> KnownService {
+        KnownService { base_url: Some((variable, path)), ..self }
+    }
 }
 
 /// All use https on port 443. A base URL is listed only if all programs of a service agree on its form; the others use
 /// the proxy under the service's own name.
 const KNOWN: &[KnownService] = &[
-    KnownService {
-        names: &["anthropic"],
-        host: "api.anthropic.com",
-        place: Header("x-api-key", "{}"),
-        variables: &["ANTHROPIC_API_KEY"],
-        base_url: Some(("ANTHROPIC_BASE_URL", "")),
-    },
-    bearer(&["cerebras"], "api.cerebras.ai", &["CEREBRAS_API_KEY"]),
-    bearer(&["cohere"], "api.cohere.com", &["CO_API_KEY", "COHERE_API_KEY"]),
-    KnownService {
-        names: &["crates-io"],
-        host: "crates.io",
-        place: Header("Authorization", "{}"),
-        variables: &["CARGO_REGISTRY_TOKEN"],
-        base_url: None,
-    },
-    bearer(&["deepseek"], "api.deepseek.com", &["DEEPSEEK_API_KEY"]),
-    KnownService {
-        names: &["gemini", "google"],
-        host: "generativelanguage.googleapis.com",
-        place: Header("x-goog-api-key", "{}"),
-        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        base_url: Some(("GOOGLE_GEMINI_BASE_URL", "")),
-    },
-    bearer(&["github"], "api.github.com", &["GH_TOKEN", "GITHUB_TOKEN"]),
-    KnownService {
-        names: &["gitlab"],
-        host: "gitlab.com",
-        place: Header("PRIVATE-TOKEN", "{}"),
-        variables: &["GITLAB_TOKEN"],
-        base_url: None,
-    },
-    bearer(&["groq"], "api.groq.com", &["GROQ_API_KEY"]),
-    bearer(&["huggingface"], "huggingface.co", &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]),
-    bearer(&["mistral"], "api.mistral.ai", &["MISTRAL_API_KEY"]),
-    bearer(&["npm"], "registry.npmjs.org", &["NPM_TOKEN", "NODE_AUTH_TOKEN"]),
-    KnownService {
-        names: &["openai"],
-        host: "api.openai.com",
-        place: BEARER,
-        variables: &["OPENAI_API_KEY"],
-        base_url: Some(("OPENAI_BASE_URL", "/v1")),
-    },
-    bearer(&["openrouter"], "openrouter.ai", &["OPENROUTER_API_KEY"]),
-    bearer(&["perplexity"], "api.perplexity.ai", &["PERPLEXITY_API_KEY"]),
-    KnownService {
-        names: &["pypi"],
-        host: "upload.pypi.org",
-        place: Basic("__token__"),
-        variables: &["TWINE_PASSWORD", "UV_PUBLISH_TOKEN"],
-        base_url: None,
-    },
-    bearer(&["together"], "api.together.xyz", &["TOGETHER_API_KEY"]),
-    bearer(&["xai"], "api.x.ai", &["XAI_API_KEY"]),
+    KnownService::new(&["anthropic"], "api.anthropic.com", Header("x-api-key", "{}"), &["ANTHROPIC_API_KEY"])
+        .with_base_url("ANTHROPIC_BASE_URL", ""),
+    KnownService::new(&["cerebras"], "api.cerebras.ai", BEARER, &["CEREBRAS_API_KEY"]),
+    KnownService::new(&["cohere"], "api.cohere.com", BEARER, &["CO_API_KEY", "COHERE_API_KEY"]),
+    KnownService::new(&["crates-io"], "crates.io", Header("Authorization", "{}"), &["CARGO_REGISTRY_TOKEN"]),
+    KnownService::new(&["deepseek"], "api.deepseek.com", BEARER, &["DEEPSEEK_API_KEY"]),
+    KnownService::new(
+        &["gemini", "google"],
+        "generativelanguage.googleapis.com",
+        Header("x-goog-api-key", "{}"),
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    )
+    .with_base_url("GOOGLE_GEMINI_BASE_URL", ""),
+    KnownService::new(&["github"], "api.github.com", BEARER, &["GH_TOKEN", "GITHUB_TOKEN"]),
+    KnownService::new(&["gitlab"], "gitlab.com", Header("PRIVATE-TOKEN", "{}"), &["GITLAB_TOKEN"]),
+    KnownService::new(&["groq"], "api.groq.com", BEARER, &["GROQ_API_KEY"]),
+    KnownService::new(&["huggingface"], "huggingface.co", BEARER, &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]),
+    KnownService::new(&["mistral"], "api.mistral.ai", BEARER, &["MISTRAL_API_KEY"]),
+    KnownService::new(&["npm"], "registry.npmjs.org", BEARER, &["NPM_TOKEN", "NODE_AUTH_TOKEN"]),
+    KnownService::new(&["openai"], "api.openai.com", BEARER, &["OPENAI_API_KEY"])
+        .with_base_url("OPENAI_BASE_URL", "/v1"),
+    KnownService::new(&["openrouter"], "openrouter.ai", BEARER, &["OPENROUTER_API_KEY"]),
+    KnownService::new(&["perplexity"], "api.perplexity.ai", BEARER, &["PERPLEXITY_API_KEY"]),
+    KnownService::new(
+        &["pypi"],
+        "upload.pypi.org",
+        Basic("__token__"),
+        &["TWINE_PASSWORD", "UV_PUBLISH_TOKEN"],
+    ),
+    KnownService::new(&["together"], "api.together.xyz", BEARER, &["TOGETHER_API_KEY"]),
+    KnownService::new(&["xai"], "api.x.ai", BEARER, &["XAI_API_KEY"]),
 ];
 
 pub fn known(name: &str) -> Option<ServiceSpec> {

@@ -92,30 +92,19 @@ pub(super) fn bounded(mut event: ProxyEvent) -> ProxyEvent {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use nono_proxy::{Category, Mode};
+    use nono_proxy::Category;
 
     use super::*;
 
     pub(in super::super) fn event(host: &str, allowed: bool) -> ProxyEvent {
         ProxyEvent {
             time_ms: 1,
-            mode: Mode::Connect,
             allowed,
             host: host.to_owned(),
             port: 443,
-            method: None,
-            path: None,
-            status: None,
-            reason: None,
             category: (!allowed).then_some(Category::HostDenied),
-            address: None,
-            credential: None,
-            route: None,
-            bytes_sent: 0,
-            bytes_received: 0,
-            duration_ms: 0,
-            phase: None,
             count: 1,
+            ..ProxyEvent::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! Source of a route's secret, and fetching it. Error messages contain no part of the secret.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,16 +21,6 @@ const SERVICE: &str = "nono";
 pub struct Surroundings {
     pub env: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
-}
-
-impl Surroundings {
-    fn variable(&self, name: &str) -> Option<&OsStr> {
-        value(&self.env, name)
-    }
-
-    fn keyring(&self, service: &str, user: Option<&str>) -> Result<String, KeyringError> {
-        keyring(service, user, &self.env, &self.cwd)
-    }
 }
 
 /// Reason a secret cannot be used.
@@ -68,7 +58,7 @@ pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretEr
         Some(("file", path)) => file(Path::new(path)),
         Some(("keyring", entry)) => {
             let (service, user) = entry.split_once('/').unwrap_or((entry, ""));
-            Ok(around.keyring(service, (!user.is_empty()).then_some(user))?)
+            Ok(keyring(service, (!user.is_empty()).then_some(user), &around.env, &around.cwd)?)
         }
         Some((scheme, _)) => Err(SecretError::Scheme(scheme.to_owned())),
     }?;
@@ -79,15 +69,16 @@ pub(super) fn fetch(key: &str, around: &Surroundings) -> Result<String, SecretEr
 /// Variable of that name, as it is or in capitals; else an entry of the keyring.
 fn by_name(key: &str, around: &Surroundings) -> Result<String, SecretError> {
     let capitals = key.to_uppercase();
-    if let Some(name) = [key, &capitals].into_iter().find(|name| around.variable(name).is_some()) {
+    if let Some(name) = [key, &capitals].into_iter().find(|name| value(&around.env, name).is_some()) {
         return variable(name, around);
     }
-    around.keyring(SERVICE, Some(key)).map_err(|error| SecretError::Nowhere(key.to_owned(), error))
+    keyring(SERVICE, Some(key), &around.env, &around.cwd)
+        .map_err(|error| SecretError::Nowhere(key.to_owned(), error))
 }
 
 fn variable(name: &str, around: &Surroundings) -> Result<String, SecretError> {
-    let value = around.variable(name).ok_or_else(|| SecretError::NotSet(name.to_owned()))?;
-    value.to_str().map(str::to_owned).ok_or_else(|| SecretError::NotText(name.to_owned()))
+    let found = value(&around.env, name).ok_or_else(|| SecretError::NotSet(name.to_owned()))?;
+    found.to_str().map(str::to_owned).ok_or_else(|| SecretError::NotText(name.to_owned()))
 }
 
 fn file(path: &Path) -> Result<String, SecretError> {

@@ -53,7 +53,7 @@ pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Resul
 
 fn prepare(setup: &Setup) -> Result<Client, HelperError> {
     let roots = if setup.url.starts_with("https:") {
-        certificates(setup.certificates.as_ref().map(|file| file.0.as_path()))?
+        certificates(setup.certificates.as_deref())?
     } else {
         Vec::new()
     };

@@ -6,11 +6,10 @@
 use std::fmt;
 use std::path::Path;
 
-use nono_policy::AccessMode;
-use nono_supervisor::approval::{Object, Question, Scope, Subject, Verdict};
+use nono_supervisor::approval::{Question, Scope, Subject, Verdict};
 use nono_sys::hex;
 use ring::hmac;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::wire::WebhookResponse;
@@ -71,45 +70,11 @@ pub(super) struct QuestionBody<'a> {
     id: u64,
     nonce: &'a str,
     time: &'a str,
-    subject: AskedSubject<'a>,
-    program: ShownPath<'a>,
+    subject: &'a Subject,
+    #[serde(with = "nono_policy::path_serde")]
+    program: &'a Path,
     pid: u32,
     reason: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-enum AskedSubject<'a> {
-    Access {
-        path: ShownPath<'a>,
-        access: AccessMode,
-        object: Object,
-        /// Directory that an answer with scope "directory" would open.
-        folder: Option<ShownPath<'a>>,
-    },
-    Restore {
-        snapshot: u64,
-        paths: Vec<ShownPath<'a>>,
-    },
-    RestoreCheckpoint {
-        project: ShownPath<'a>,
-        checkpoint: &'a str,
-        paths: Vec<ShownPath<'a>>,
-        changes: u64,
-        kept: u64,
-    },
-    OpenUrl {
-        url: &'a str,
-    },
-}
-
-#[derive(Debug)]
-struct ShownPath<'a>(&'a Path);
-
-impl Serialize for ShownPath<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        nono_policy::path_serde::serialize(self.0, serializer)
-    }
 }
 
 impl<'a> QuestionBody<'a> {
@@ -119,36 +84,14 @@ impl<'a> QuestionBody<'a> {
         nonce: &'a str,
         time: &'a str,
     ) -> QuestionBody<'a> {
-        let subject = match &question.subject {
-            Subject::Access { path, access, object, folder, .. } => AskedSubject::Access {
-                path: ShownPath(path),
-                access: *access,
-                object: *object,
-                folder: folder.as_deref().map(ShownPath),
-            },
-            Subject::Restore { snapshot, paths } => AskedSubject::Restore {
-                snapshot: *snapshot,
-                paths: paths.iter().map(|path| ShownPath(path)).collect(),
-            },
-            Subject::RestoreCheckpoint { project, checkpoint, paths, changes, kept, .. } => {
-                AskedSubject::RestoreCheckpoint {
-                    project: ShownPath(project),
-                    checkpoint,
-                    paths: paths.iter().map(|path| ShownPath(path)).collect(),
-                    changes: *changes,
-                    kept: *kept,
-                }
-            }
-            Subject::OpenUrl { url } => AskedSubject::OpenUrl { url },
-        };
         QuestionBody {
             version: VERSION,
             session,
             id: question.id,
             nonce,
             time,
-            subject,
-            program: ShownPath(&question.asker.program),
+            subject: &question.subject,
+            program: &question.asker.program,
             pid: question.asker.pid,
             reason: question.reason.as_ref().map(|reason| reason.chars().take(MAX_REASON).collect()),
         }

@@ -24,7 +24,7 @@ pub use helper::{HelperError, serve};
 pub use message::Secret;
 use message::{QuestionBody, understand};
 use process::Helper;
-use wire::{FilePath, Post, Setup, WebhookHelperMessage, WebhookResponse};
+use wire::{Post, Setup, WebhookHelperMessage, WebhookResponse};
 
 /// Time limit for an answer, all attempts together.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -103,7 +103,7 @@ impl Webhook {
 
     fn start_helper(&self) -> Result<Helper, HelperProcessError> {
         let WebhookOptions { url, helper, certificates, .. } = &self.options;
-        Helper::start(helper, &Setup { url: url.clone(), certificates: certificates.clone().map(FilePath) })
+        Helper::start(helper, &Setup { url: url.clone(), certificates: certificates.clone() })
     }
 
     fn failed(&self, why: impl Into<String>) -> ApprovalError {

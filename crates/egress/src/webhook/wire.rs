@@ -16,12 +16,9 @@ pub(super) const FRAMES: Frames = Frames { most: 8 * MAX_ANSWER };
 pub(super) struct Setup {
     pub(super) url: String,
     /// File of certificates to trust instead of the system's.
-    pub(super) certificates: Option<FilePath>,
+    #[serde(with = "nono_policy::path_serde::optional")]
+    pub(super) certificates: Option<PathBuf>,
 }
-
-/// A path of any bytes.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FilePath(#[serde(with = "nono_policy::path_serde")] pub(super) PathBuf);
 
 /// Every later frame to the helper: one question, ready to be sent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,9 +61,9 @@ mod tests {
     fn a_path_of_any_bytes_arrives() {
         use std::os::unix::ffi::OsStringExt;
         let path = PathBuf::from(std::ffi::OsString::from_vec(b"/x\xff".to_vec()));
-        let setup = Setup { url: "u".to_owned(), certificates: Some(FilePath(path.clone())) };
+        let setup = Setup { url: "u".to_owned(), certificates: Some(path.clone()) };
         let bytes = FRAMES.encode(&setup).unwrap();
         let back: Setup = FRAMES.read(&mut bytes.as_slice()).unwrap().unwrap();
-        assert_eq!(back.certificates, Some(FilePath(path)));
+        assert_eq!(back.certificates, Some(path));
     }
 }

@@ -129,15 +129,8 @@ fn close(policy: &mut ResolvedPolicy, path: &Path) -> Result<(), GroundFailure> 
         return Err(GroundFailure::OwnState(grant.original.clone()));
     }
     if policy.grants.iter().any(|grant| is_within(path, &grant.resolved)) {
-        policy.closed.push(ClosedPath {
-            original: path.to_owned(),
-            resolved: path.to_owned(),
-            by: ClosedBy::Nono,
-            kind: PathKind::Directory,
-            how: ClosedHow::Mask,
-            keep_read: false,
-            has_openings: false,
-        });
+        let (path, kind) = (path.to_owned(), PathKind::Directory);
+        policy.closed.push(ClosedPath::new(path, ClosedBy::Nono, kind, ClosedHow::Mask));
     }
     Ok(())
 }

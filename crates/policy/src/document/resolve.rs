@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::{DenyOverlap, DocumentError};
 use super::{Allow, DocumentGroup, DocumentRole, PolicyDocument};
 use crate::access::{AccessMode, CapabilitySource};
-use crate::capability_set::CapabilitySet;
+use crate::capability_set::{CapabilitySet, GrantShape};
 use crate::error::CapabilityError;
 use crate::facts::{Facts, HostFacts};
 use crate::resolved::NetworkPolicy;
@@ -73,7 +73,8 @@ fn grant(
     for (paths, access) in lists {
         for text in paths {
             let path = expand(name, text, place)?;
-            match caps.allow_any(&path, access, CapabilitySource::Group(name.to_owned())) {
+            let source = CapabilitySource::Group(name.to_owned());
+            match caps.add(&path, access, GrantShape::Any, source) {
                 Ok(()) => {}
                 Err(error) if is_absent(&error) => {}
                 Err(source) => return Err(DocumentError::Grant { group: name.to_owned(), source }),

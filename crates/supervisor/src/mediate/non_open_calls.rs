@@ -4,25 +4,13 @@
 
 use std::sync::Arc;
 
+use nono_sandbox::{MODES, REMOVALS};
 use nono_sys::notify::Notification;
 
 use super::emulate::{self, CallResponse, Handled, TrappedCall};
 use super::process;
 use super::shared::MediatorShared;
 use crate::report::{DeniedAttempt, RefusalReason};
-
-/// Calls judged by Landlock.
-const REMOVALS: &[libc::c_long] = &[
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_unlink,
-    libc::SYS_unlinkat,
-];
-/// Calls judged by a read-only mount, where there is one.
-const MODES: &[libc::c_long] = &[
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
-    libc::SYS_fchmodat,
-];
 
 impl MediatorShared {
     pub(super) fn other(self: &Arc<MediatorShared>, call: &Notification) {
@@ -38,6 +26,7 @@ impl MediatorShared {
         if self.handle_created_file(call) {
             return;
         }
+        // Removals are judged by Landlock, modes by a read-only mount, where there is one.
         if REMOVALS.contains(&call.nr) || MODES.contains(&call.nr) && !self.judges_metadata {
             return self.listener.respond_continue(call.id);
         }

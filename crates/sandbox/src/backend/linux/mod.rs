@@ -14,7 +14,7 @@ pub use apply::apply;
 pub use blueprint::{
     Blueprint, KernelRule, Layers, Mediation, MountStep, PROXY_PORT, ProxyPlace, SessionPaths, compile,
 };
-pub use filter::Mediated;
+pub use filter::{MODES, Mediated, REMOVALS};
 pub use memory::MemoryHold;
 pub use plan::{Command, PlanError, Prepared, probe_plan};
 pub use support::{Namespaces, NotifySupport, Support, is_supported, support, try_notify};

@@ -188,16 +188,9 @@ mod tests {
     fn lab() -> (HandlerTest, Arc<CallContext>) {
         let mut lab = HandlerTest::new();
         fs::write(lab.path("own/settings.json"), "old").unwrap();
-        let path = lab.path("own/settings.json");
-        lab.policy.closed.push(ClosedPath {
-            original: path.clone(),
-            resolved: path,
-            by: ClosedBy::Agent("a".to_owned()),
-            kind: PathKind::File,
-            how: ClosedHow::Copy,
-            keep_read: true,
-            has_openings: false,
-        });
+        let (path, by) = (lab.path("own/settings.json"), ClosedBy::Agent("a".to_owned()));
+        let closed = ClosedPath::new(path, by, PathKind::File, ClosedHow::Copy);
+        lab.policy.closed.push(ClosedPath { keep_read: true, ..closed });
         let scene = lab.scene();
         (lab, scene)
     }

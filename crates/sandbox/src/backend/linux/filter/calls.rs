@@ -180,14 +180,14 @@ pub(super) const RENAMES: &[libc::c_long] = &[
 ];
 
 /// Calls that remove a name of a file.
-pub(super) const REMOVALS: &[libc::c_long] = &[
+pub const REMOVALS: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_unlink,
     libc::SYS_unlinkat,
 ];
 
 /// Calls that change the mode of a named file.
-pub(super) const MODES: &[libc::c_long] = &[
+pub const MODES: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     libc::SYS_fchmodat,

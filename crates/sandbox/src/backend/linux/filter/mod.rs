@@ -9,6 +9,7 @@ mod bpf;
 mod calls;
 
 use bpf::{Block, FilterAction, dispatch};
+pub use calls::{MODES, REMOVALS};
 use nono_sys::seccomp::Instruction;
 
 /// Network as the filter sees it.
