@@ -143,33 +143,22 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<PolicyError> for Failure {
-    fn from(error: PolicyError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
+/// Errors that have their own hint.
+macro_rules! with_own_hint {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::new(error.to_string()).hint_if(error.hint())
+            }
+        })*
+    };
 }
 
-impl From<ProfileError> for Failure {
-    fn from(error: ProfileError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<InstallError> for Failure {
-    fn from(error: InstallError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
-}
+with_own_hint!(PolicyError, ProfileError, InstallError, StateError);
 
 impl From<ProjectProfileError> for Failure {
     fn from(error: ProjectProfileError) -> Failure {
         Failure::new(error.to_string()).hint(error.hint())
-    }
-}
-
-impl From<StateError> for Failure {
-    fn from(error: StateError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
     }
 }
 
@@ -287,13 +276,7 @@ impl From<RollbackError> for Failure {
                 failed("`nono rollback verify` names everything that is missing or altered")
             }
             RollbackError::NoRoom { .. } => Failure::new(text).hint(NO_ROOM),
-            RollbackError::NoSuchPath { session: None, .. }
-            | RollbackError::NoSuchRestore { .. }
-            | RollbackError::NoSession { .. }
-            | RollbackError::Settings { .. }
-            | RollbackError::Format { .. }
-            | RollbackError::Io { .. }
-            | RollbackError::Snapshot(_) => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }
@@ -325,13 +308,7 @@ impl From<CheckpointError> for Failure {
             }
             CheckpointError::BadName { .. } => Failure::usage(text),
             CheckpointError::NothingToUndo { .. } | CheckpointError::Restores(_) => Failure::refused(text),
-            CheckpointError::Io { .. }
-            | CheckpointError::Outside { .. }
-            | CheckpointError::IsProject { .. }
-            | CheckpointError::NotAllowed { .. }
-            | CheckpointError::Moved { .. }
-            | CheckpointError::TooManyFiles { .. }
-            | CheckpointError::Snapshot(_) => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }
@@ -405,10 +382,7 @@ impl From<ControlError> for Failure {
             ControlError::NoAnswer { .. } => {
                 failed("it may be taking a snapshot before or after its command; try again")
             }
-            ControlError::NoSessions
-            | ControlError::Io { .. }
-            | ControlError::Damaged { .. }
-            | ControlError::WrongAnswer { .. } => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }

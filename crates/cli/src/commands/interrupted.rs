@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::host::{host, request_socket};
 use crate::message;
 use crate::progress::observed;
+use crate::units::few;
 
 /// Maximum number of autorun files listed.
 const NAMED: usize = 5;
@@ -106,7 +107,5 @@ fn later(set: &ChangeSet) -> Option<String> {
         .filter(|item| item.executes_later.is_some())
         .map(|item| shown(&set.shown(&item.path)))
         .collect();
-    let named = paths.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
-    (!paths.is_empty()).then(|| format!("will execute later: {named}{more}"))
+    (!paths.is_empty()).then(|| format!("will execute later: {}", few(&paths, NAMED)))
 }

@@ -25,10 +25,7 @@ pub(crate) fn profile(command: ProfileCommand) -> Result<u8, Failure> {
             init(&store, dir.as_deref(), (&name, &extends), dry_run)
         }
         ProfileCommand::Trust(args) => project_profile::trust(&args),
-        ProfileCommand::Schema => {
-            message::answer_json(&nono::profile_schema())?;
-            Ok(0)
-        }
+        ProfileCommand::Schema => message::answer_json(&nono::profile_schema()),
     }
 }
 
@@ -48,8 +45,7 @@ fn list(store: &ProfileStore, as_json: bool) -> Result<u8, Failure> {
                 "error": info.error,
             })
         };
-        message::answer_json(&profiles.iter().map(entry).collect::<Vec<_>>())?;
-        return Ok(0);
+        return message::answer_json(&profiles.iter().map(entry).collect::<Vec<_>>());
     }
     let lines: Vec<String> = profiles
         .iter()
@@ -63,8 +59,7 @@ fn list(store: &ProfileStore, as_json: bool) -> Result<u8, Failure> {
             ),
         })
         .collect();
-    message::answer(&lines.join("\n"))?;
-    Ok(0)
+    message::answer(&lines.join("\n"))
 }
 
 fn load(store: &ProfileStore, text: &str) -> Result<MergedProfile, Failure> {
@@ -76,16 +71,14 @@ fn show(store: &ProfileStore, name: &str, as_json: bool) -> Result<u8, Failure> 
     let profile = load(store, name)?;
     let value = profile_json(&profile);
     if as_json {
-        message::answer_json(&value)?;
-        return Ok(0);
+        return message::answer_json(&value);
     }
     let mut lines = vec![format!("{}: {}", profile.name(), profile.description.as_deref().unwrap_or(""))];
     lines.push(format!("inherits: {}", profile.chain.join(" < ")));
     for (key, entry) in value.as_object().into_iter().flatten() {
         lines.extend(section(key, entry));
     }
-    message::answer(&lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n"))?;
-    Ok(0)
+    message::answer(&lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n"))
 }
 
 /// Lines `key: value`; lists have one entry per line.
@@ -165,13 +158,12 @@ fn validate(store: &ProfileStore, files: &[std::path::PathBuf]) -> Result<u8, Fa
     let mut bad = 0;
     for file in files {
         match store.validate(file) {
-            Ok(_) => message::answer(&format!("{}: valid", shown(file)))?,
+            Ok(_) => {
+                message::answer(&format!("{}: valid", shown(file)))?;
+            }
             Err(error) => {
                 bad += 1;
-                message::line(&format!("error: {error}"));
-                if let Some(hint) = error.hint() {
-                    message::line(&format!("hint: {hint}"));
-                }
+                Failure::from(error).report();
             }
         }
     }
@@ -190,12 +182,10 @@ fn init(
     let file = dir.join(format!("{name}.json"));
     check_new_name(store, name, &file)?;
     if dry_run {
-        message::answer(text.trim_end())?;
-        return Ok(0);
+        return message::answer(text.trim_end());
     }
     write_new(&file, &text)?;
-    message::answer(&format!("{}\nuse it with: nono run -p {name} -- command", shown(&file)))?;
-    Ok(0)
+    message::answer(&format!("{}\nuse it with: nono run -p {name} -- command", shown(&file)))
 }
 
 /// Writes a profile that must not exist yet.

@@ -28,8 +28,7 @@ pub(crate) fn status(args: &JsonArg) -> Result<u8, Failure> {
     }
     status.problems.append(&mut problems);
     if args.json {
-        message::answer_json(&status.json())?;
-        return Ok(0);
+        return message::answer_json(&status.json());
     }
     message::answer(&page(&status).join("\n"))?;
     message::problems("warning", &status.problems);

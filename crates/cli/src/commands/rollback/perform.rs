@@ -12,6 +12,7 @@ use crate::age::ago;
 use crate::commands::perform::{Completion, Restoration, Tense};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
+use crate::units::few;
 
 /// Kind of restore.
 #[derive(Clone, Debug)]
@@ -132,12 +133,11 @@ impl OfSession {
         let SessionTask::Restore(_) = self.task else { return None };
         let others = self.session.beside().unwrap_or_default();
         let name = |entry: &SessionEntry| format!("{} ({})", entry.id, quote_all(&entry.metadata.command));
-        let (first, more) = others.split_first()?;
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        let first = name(first);
-        Some(format!(
-            "{first}{more} ran here at the same time: their changes from that time {taken_back} too"
-        ))
+        let names: Vec<String> = others.iter().map(name).collect();
+        let some = few(&names, 1);
+        (!names.is_empty()).then(|| {
+            format!("{some} ran here at the same time: their changes from that time {taken_back} too")
+        })
     }
 }
 
