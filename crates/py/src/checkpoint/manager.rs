@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nono::checkpoints::settings::Given;
 use nono::checkpoints::{CheckpointManager as Library, Pruned, Usage, import, json, recording};
 use nono::rollback::Catalogue;
 use pyo3::exceptions::PyValueError;
@@ -44,22 +45,22 @@ impl CheckpointManager {
         min_interval_hours: Option<i64>,
     ) -> PyResult<CheckpointManager> {
         let host = host::host(state_dir, home)?;
-        let switches = [
-            ("enabled", Some(enabled)),
-            ("always", always),
-            ("auto_prune", auto_prune),
-            ("delete_orphans", delete_orphans),
-        ];
-        let numbers = [
-            ("max_snapshots", max_snapshots),
-            ("max_total_size_mb", max_total_size_mb),
-            ("max_file_size_mb", max_file_size_mb),
-            ("max_ignored_folder_mb", max_ignored_folder_mb),
-            ("max_files", max_files),
-            ("retention_days", retention_days),
-            ("min_interval_hours", min_interval_hours),
-        ];
-        let config = host::config(&host, &switches, &numbers)?;
+        let config = host::config(
+            &host,
+            &[
+                ("enabled", Some(Given::Switch(enabled))),
+                ("always", always.map(Given::Switch)),
+                ("auto_prune", auto_prune.map(Given::Switch)),
+                ("delete_orphans", delete_orphans.map(Given::Switch)),
+                ("max_snapshots", max_snapshots.map(Given::Number)),
+                ("max_total_size_mb", max_total_size_mb.map(Given::Number)),
+                ("max_file_size_mb", max_file_size_mb.map(Given::Number)),
+                ("max_ignored_folder_mb", max_ignored_folder_mb.map(Given::Number)),
+                ("max_files", max_files.map(Given::Number)),
+                ("retention_days", retention_days.map(Given::Number)),
+                ("min_interval_hours", min_interval_hours.map(Given::Number)),
+            ],
+        )?;
         let library = Library::new(host.clone(), config.clone());
         let mut library = recording(library, author(&host.home, "recover"));
         let who = Who { agent, session };
