@@ -347,25 +347,22 @@ impl CheckpointManager {
     /// Name a checkpoint, which also protects it from pruning; an empty name removes the name.
     fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Record> {
         let (dir, Which(target), name) = (absolute(dir)?, checkpoint, name.to_owned());
-        self.quick(py, |library| {
-            told(library.set_name(&dir, &target, &name)).map(|one| values::checkpoint(&one))
-        })
+        let named = self.quick(py, |library| told(library.set_name(&dir, &target, &name)))?;
+        Ok(values::checkpoint(&named))
     }
 
     /// Pin a checkpoint: it is never removed to free space.
     fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| {
-            told(library.set_pinned(&dir, &target, true)).map(|one| values::checkpoint(&one))
-        })
+        let pinned = self.quick(py, |library| told(library.set_pinned(&dir, &target, true)))?;
+        Ok(values::checkpoint(&pinned))
     }
 
     /// Unpin a checkpoint: it may be removed again to free space.
     fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| {
-            told(library.set_pinned(&dir, &target, false)).map(|one| values::checkpoint(&one))
-        })
+        let unpinned = self.quick(py, |library| told(library.set_pinned(&dir, &target, false)))?;
+        Ok(values::checkpoint(&unpinned))
     }
 
     /// Status of all projects, with the disk usage of their checkpoints.
