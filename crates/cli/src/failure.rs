@@ -9,6 +9,7 @@ use nono::audit::AuditError;
 use nono::checkpoints::import::ImportError;
 use nono::checkpoints::{CheckpointError, PathError, SettingsError};
 use nono::control::ControlError;
+use nono::diagnostic::{escape, shown};
 use nono::hooks::install::InstallError;
 use nono::network::CredentialError;
 use nono::project_profile::ProjectProfileError;
@@ -100,7 +101,7 @@ impl Failure {
     }
 
     pub(crate) fn workdir(dir: &Path, error: &io::Error) -> Failure {
-        Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
+        Failure::new(format!("--workdir {}: {}", shown(dir), words(error)))
     }
 
     /// Failure to write to stdout.
@@ -110,7 +111,7 @@ impl Failure {
 
     /// Failure to `act` (read, create, write) on a file.
     pub(crate) fn cannot(act: &str, file: &Path, error: &io::Error) -> Failure {
-        Failure::new(format!("cannot {act} {}: {}", nono::diagnostic::shown(file), words(error)))
+        Failure::new(format!("cannot {act} {}: {}", shown(file), words(error)))
     }
 
     pub(crate) fn credential(error: &CredentialError) -> Failure {
@@ -227,7 +228,7 @@ impl From<RollbackError> for Failure {
         // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
         let text = match &error {
             RollbackError::Settings { .. } | RollbackError::Format { .. } => error.to_string(),
-            _ => nono::diagnostic::escape(&error.to_string()),
+            _ => escape(&error.to_string()),
         };
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         let refused = |hint: &str| Failure::refused(&*text).hint(hint);
@@ -244,11 +245,11 @@ impl From<RollbackError> for Failure {
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
                 "the last session, {}, has snapshots of {}; `nono rollback list` shows all",
                 last.id,
-                nono::diagnostic::shown(&last.project)
+                shown(&last.project)
             )),
             RollbackError::NoSessionHere { last: Some(last), .. } => Failure::new(text).hint(format!(
                 "the last session, {id}, has snapshots of {}: nono rollback show {id}",
-                nono::diagnostic::shown(&last.project),
+                shown(&last.project),
                 id = last.id
             )),
             RollbackError::AllUndone { .. } => {
@@ -261,12 +262,12 @@ impl From<RollbackError> for Failure {
                 Failure::refused(text)
             }
             RollbackError::PartOfRepository { git, .. } => {
-                let hint = format!("restore all of it: {}", nono::diagnostic::shown(&git));
+                let hint = format!("restore all of it: {}", shown(&git));
                 Failure::refused(text).hint(hint)
             }
             RollbackError::Pattern { .. } => Failure::usage(text),
             RollbackError::NoSuchPath { session: Some(id), .. } => {
-                let id = nono::diagnostic::escape(&id);
+                let id = escape(&id);
                 Failure::new(text).hint(format!("`nono rollback show {id}` lists what the session changed"))
             }
             RollbackError::NoSnapshot { id, .. } => {
@@ -284,7 +285,7 @@ impl From<RollbackError> for Failure {
 impl From<CheckpointError> for Failure {
     fn from(error: CheckpointError) -> Failure {
         // A name with a line break in it must not look like a line of ours.
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             CheckpointError::NoProject { .. } => failed("`nono checkpoints create` takes the first one"),
@@ -297,13 +298,14 @@ impl From<CheckpointError> for Failure {
                 "go back to before it, and everything after it: nono undo --to {}",
                 checkpoint.short()
             )),
-            CheckpointError::OtherProject { other, .. } => Failure::refused(text)
-                .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
+            CheckpointError::OtherProject { other, .. } => {
+                Failure::refused(text).hint(format!("cd to {}, or use --path", shown(&other)))
+            }
             CheckpointError::Damaged { .. } => {
                 failed("`nono checkpoints verify` names everything that is missing or altered")
             }
             CheckpointError::PartOfRepository { git, .. } => {
-                let hint = format!("restore all of it: {} --with-git", nono::diagnostic::shown(&git));
+                let hint = format!("restore all of it: {} --with-git", shown(&git));
                 Failure::refused(text).hint(hint)
             }
             CheckpointError::BadName { .. } => Failure::usage(text),
@@ -324,13 +326,13 @@ impl From<UndoError> for Failure {
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Failure {
-        Failure::new(nono::diagnostic::escape(&error.to_string()))
+        Failure::new(escape(&error.to_string()))
     }
 }
 
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             PathError::Pattern { .. } => Failure::usage(text),
@@ -353,7 +355,7 @@ impl From<AuditError> for Failure {
         // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
         let text = match &error {
             AuditError::Settings { .. } => error.to_string(),
-            _ => nono::diagnostic::escape(&error.to_string()),
+            _ => escape(&error.to_string()),
         };
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
@@ -373,7 +375,7 @@ impl From<AuditError> for Failure {
 
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Failure {
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
@@ -389,7 +391,7 @@ impl From<ControlError> for Failure {
 
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Failure {
-        Failure::new(nono::diagnostic::escape(&error.to_string()))
+        Failure::new(escape(&error.to_string()))
     }
 }
 

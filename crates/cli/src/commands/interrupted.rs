@@ -30,11 +30,8 @@ pub(super) fn end_here() -> Result<(), Failure> {
     let catalogue = Catalogue::new(&host.context.state_dir);
     let cwd = host.context.cwd.canonicalize().unwrap_or(host.context.cwd);
     for Killed { info, closed } in end_killed(&host.context.state_dir, &cwd) {
-        let (id, command) = (escape(&info.id), escape(&quote_all(&info.command)));
-        message::line(&format!(
-            "session {id} ({command}, {}) was killed together with nono",
-            ago(&info.started)
-        ));
+        let (id, command, time) = (escape(&info.id), escape(&quote_all(&info.command)), ago(&info.started));
+        message::line(&format!("session {id} ({command}, {time}) was killed together with nono"));
         match closed {
             Ok(true) => message::line("its audit log was closed and marked as interrupted"),
             Ok(false) => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nono::diagnostic::escape;
 use nono::rollback::{ChangeCounts, ChangeSet, Done, Plan, RestoreChoice};
 use nono::snapshot::{Change, ChangeType, Coverage, Lost, SnapshotId};
 
@@ -98,7 +99,7 @@ pub(super) fn plan(
         said.extend(plan.kept.iter().map(|kept| warning(format!("{}: {}", name(&kept.path), kept.why))));
     }
     said.extend(lost(&plan.lost));
-    said.extend(plan.notes.iter().map(|note| warning(nono::diagnostic::escape(note))));
+    said.extend(plan.notes.iter().map(|note| warning(escape(note))));
     said.extend(coverage.into_iter().flat_map(not_covered));
     said
 }
@@ -111,9 +112,10 @@ fn not_covered(coverage: &Coverage) -> Vec<Span> {
     let mut said = vec![title("Not covered, so never touched")];
     for left in &coverage.left_out {
         let total = usize::try_from(left.entries).unwrap_or(usize::MAX);
-        let shown = left.examples.iter().map(|example| {
-            Span::plain(nono::diagnostic::escape(&format!("{}: {}", example.path.display(), example.reason)))
-        });
+        let shown = left
+            .examples
+            .iter()
+            .map(|example| Span::plain(escape(&format!("{}: {}", example.path.display(), example.reason))));
         said.extend(shown);
         let more = total.saturating_sub(left.examples.len());
         if more > 0 {
@@ -125,7 +127,7 @@ fn not_covered(coverage: &Coverage) -> Vec<Span> {
 
 /// Lines about what no restore brings back.
 fn lost(lost: &[Lost]) -> impl Iterator<Item = Span> + '_ {
-    lost.iter().map(|lost| warning(nono::diagnostic::escape(&lost.to_string())))
+    lost.iter().map(|lost| warning(escape(&lost.to_string())))
 }
 
 pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Span> {
@@ -136,9 +138,7 @@ pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Span> {
         count => format!("Restored {}", several(count, "path")),
     })];
     said.extend(
-        done.failed
-            .iter()
-            .map(|(path, why)| warning(format!("failed: {}: {}", name(path), nono::diagnostic::escape(why)))),
+        done.failed.iter().map(|(path, why)| warning(format!("failed: {}: {}", name(path), escape(why)))),
     );
     said.extend(done.kept.iter().map(|kept| warning(format!("kept: {}: {}", name(&kept.path), kept.why))));
     said.extend(lost(&done.lost));

@@ -7,8 +7,8 @@ use nono::rollback::{Done, Plan, RestoreChoice, RollbackSession, SessionEntry, j
 use nono::snapshot::restore::Skipped;
 use serde_json::Value;
 
+use super::session_choice::brief;
 use super::{recover, text};
-use crate::age::ago;
 use crate::commands::perform::{Completion, Restoration, Tense};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
@@ -32,13 +32,7 @@ pub(crate) struct OfSession {
 impl Restoration for OfSession {
     fn title(&self, tense: Tense) -> String {
         let entry = self.session.entry();
-        let of = format!(
-            "session {} ({}, {}) in {}",
-            entry.id,
-            quote_all(&entry.metadata.command),
-            ago(&entry.metadata.started),
-            shown(&entry.project)
-        );
+        let of = format!("session {} in {}", brief(entry), shown(&entry.project));
         let (go, take) = match tense {
             Tense::Plan => ("go", "take"),
             Tense::Done => ("went", "took"),
