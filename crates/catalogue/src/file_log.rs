@@ -180,16 +180,11 @@ fn of_session(
 /// Both lists in one order, oldest first. Where a session's hooks reported each call, those stand for the session. A
 /// change without a known author is attributed to a session that left exactly that content.
 fn joined(known: Vec<FileVersion>, sessions: Vec<LoggedVersion>) -> Vec<LoggedVersion> {
-    let mut all: Vec<LoggedVersion> = known
-        .into_iter()
-        .map(|FileVersion { time, by, old, new }| LoggedVersion {
-            time,
-            by: VersionAuthor::Project(by),
-            old,
-            new,
-            lines: None,
-        })
-        .collect();
+    let version = |FileVersion { time, by, old, new }: FileVersion| {
+        let by = VersionAuthor::Project(by);
+        LoggedVersion { time, by, old, new, lines: None }
+    };
+    let mut all: Vec<LoggedVersion> = known.into_iter().map(version).collect();
     for session in sessions {
         let VersionAuthor::Session { id, .. } = &session.by else { continue };
         let is_of_run = |version: &LoggedVersion, by_agent: bool| match &version.by {

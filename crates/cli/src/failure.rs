@@ -9,6 +9,7 @@ use nono::audit::AuditError;
 use nono::checkpoints::import::ImportError;
 use nono::checkpoints::{CheckpointError, PathError, SettingsError};
 use nono::control::ControlError;
+use nono::diagnostic::{escape, shown};
 use nono::hooks::install::InstallError;
 use nono::network::CredentialError;
 use nono::project_profile::ProjectProfileError;
@@ -100,7 +101,7 @@ impl Failure {
     }
 
     pub(crate) fn workdir(dir: &Path, error: &io::Error) -> Failure {
-        Failure::new(format!("--workdir {}: {}", nono::diagnostic::shown(dir), words(error)))
+        Failure::new(format!("--workdir {}: {}", shown(dir), words(error)))
     }
 
     /// Failure to write to stdout.
@@ -110,7 +111,7 @@ impl Failure {
 
     /// Failure to `act` (read, create, write) on a file.
     pub(crate) fn cannot(act: &str, file: &Path, error: &io::Error) -> Failure {
-        Failure::new(format!("cannot {act} {}: {}", nono::diagnostic::shown(file), words(error)))
+        Failure::new(format!("cannot {act} {}: {}", shown(file), words(error)))
     }
 
     pub(crate) fn credential(error: &CredentialError) -> Failure {
@@ -143,33 +144,22 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<PolicyError> for Failure {
-    fn from(error: PolicyError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
+/// Errors that have their own hint.
+macro_rules! with_own_hint {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::new(error.to_string()).hint_if(error.hint())
+            }
+        })*
+    };
 }
 
-impl From<ProfileError> for Failure {
-    fn from(error: ProfileError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
-}
-
-impl From<InstallError> for Failure {
-    fn from(error: InstallError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
-    }
-}
+with_own_hint!(PolicyError, ProfileError, InstallError, StateError);
 
 impl From<ProjectProfileError> for Failure {
     fn from(error: ProjectProfileError) -> Failure {
         Failure::new(error.to_string()).hint(error.hint())
-    }
-}
-
-impl From<StateError> for Failure {
-    fn from(error: StateError) -> Failure {
-        Failure::new(error.to_string()).hint_if(error.hint())
     }
 }
 
@@ -238,7 +228,7 @@ impl From<RollbackError> for Failure {
         // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
         let text = match &error {
             RollbackError::Settings { .. } | RollbackError::Format { .. } => error.to_string(),
-            _ => nono::diagnostic::escape(&error.to_string()),
+            _ => escape(&error.to_string()),
         };
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         let refused = |hint: &str| Failure::refused(&*text).hint(hint);
@@ -255,11 +245,11 @@ impl From<RollbackError> for Failure {
             RollbackError::NoneHere { last: Some(last), .. } => Failure::refused(text).hint(format!(
                 "the last session, {}, has snapshots of {}; `nono rollback list` shows all",
                 last.id,
-                nono::diagnostic::shown(&last.project)
+                shown(&last.project)
             )),
             RollbackError::NoSessionHere { last: Some(last), .. } => Failure::new(text).hint(format!(
                 "the last session, {id}, has snapshots of {}: nono rollback show {id}",
-                nono::diagnostic::shown(&last.project),
+                shown(&last.project),
                 id = last.id
             )),
             RollbackError::AllUndone { .. } => {
@@ -272,12 +262,12 @@ impl From<RollbackError> for Failure {
                 Failure::refused(text)
             }
             RollbackError::PartOfRepository { git, .. } => {
-                let hint = format!("restore all of it: {}", nono::diagnostic::shown(&git));
+                let hint = format!("restore all of it: {}", shown(&git));
                 Failure::refused(text).hint(hint)
             }
             RollbackError::Pattern { .. } => Failure::usage(text),
             RollbackError::NoSuchPath { session: Some(id), .. } => {
-                let id = nono::diagnostic::escape(&id);
+                let id = escape(&id);
                 Failure::new(text).hint(format!("`nono rollback show {id}` lists what the session changed"))
             }
             RollbackError::NoSnapshot { id, .. } => {
@@ -287,13 +277,7 @@ impl From<RollbackError> for Failure {
                 failed("`nono rollback verify` names everything that is missing or altered")
             }
             RollbackError::NoRoom { .. } => Failure::new(text).hint(NO_ROOM),
-            RollbackError::NoSuchPath { session: None, .. }
-            | RollbackError::NoSuchRestore { .. }
-            | RollbackError::NoSession { .. }
-            | RollbackError::Settings { .. }
-            | RollbackError::Format { .. }
-            | RollbackError::Io { .. }
-            | RollbackError::Snapshot(_) => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }
@@ -301,7 +285,7 @@ impl From<RollbackError> for Failure {
 impl From<CheckpointError> for Failure {
     fn from(error: CheckpointError) -> Failure {
         // A name with a line break in it must not look like a line of ours.
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             CheckpointError::NoProject { .. } => failed("`nono checkpoints create` takes the first one"),
@@ -314,24 +298,19 @@ impl From<CheckpointError> for Failure {
                 "go back to before it, and everything after it: nono undo --to {}",
                 checkpoint.short()
             )),
-            CheckpointError::OtherProject { other, .. } => Failure::refused(text)
-                .hint(format!("cd to {}, or use --path", nono::diagnostic::shown(&other))),
+            CheckpointError::OtherProject { other, .. } => {
+                Failure::refused(text).hint(format!("cd to {}, or use --path", shown(&other)))
+            }
             CheckpointError::Damaged { .. } => {
                 failed("`nono checkpoints verify` names everything that is missing or altered")
             }
             CheckpointError::PartOfRepository { git, .. } => {
-                let hint = format!("restore all of it: {} --with-git", nono::diagnostic::shown(&git));
+                let hint = format!("restore all of it: {} --with-git", shown(&git));
                 Failure::refused(text).hint(hint)
             }
             CheckpointError::BadName { .. } => Failure::usage(text),
             CheckpointError::NothingToUndo { .. } | CheckpointError::Restores(_) => Failure::refused(text),
-            CheckpointError::Io { .. }
-            | CheckpointError::Outside { .. }
-            | CheckpointError::IsProject { .. }
-            | CheckpointError::NotAllowed { .. }
-            | CheckpointError::Moved { .. }
-            | CheckpointError::TooManyFiles { .. }
-            | CheckpointError::Snapshot(_) => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }
@@ -347,13 +326,13 @@ impl From<UndoError> for Failure {
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Failure {
-        Failure::new(nono::diagnostic::escape(&error.to_string()))
+        Failure::new(escape(&error.to_string()))
     }
 }
 
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Failure {
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             PathError::Pattern { .. } => Failure::usage(text),
@@ -376,7 +355,7 @@ impl From<AuditError> for Failure {
         // A name with a line break in it must not look like a line of ours; only a parser's words have lines.
         let text = match &error {
             AuditError::Settings { .. } => error.to_string(),
-            _ => nono::diagnostic::escape(&error.to_string()),
+            _ => escape(&error.to_string()),
         };
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
@@ -396,7 +375,7 @@ impl From<AuditError> for Failure {
 
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Failure {
-        let text = nono::diagnostic::escape(&error.to_string());
+        let text = escape(&error.to_string());
         let failed = |hint: &str| Failure::new(&*text).hint(hint);
         match error {
             ControlError::NotFound { .. } | ControlError::Ambiguous { .. } => {
@@ -405,17 +384,14 @@ impl From<ControlError> for Failure {
             ControlError::NoAnswer { .. } => {
                 failed("it may be taking a snapshot before or after its command; try again")
             }
-            ControlError::NoSessions
-            | ControlError::Io { .. }
-            | ControlError::Damaged { .. }
-            | ControlError::WrongAnswer { .. } => Failure::new(text),
+            _ => Failure::new(text),
         }
     }
 }
 
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Failure {
-        Failure::new(nono::diagnostic::escape(&error.to_string()))
+        Failure::new(escape(&error.to_string()))
     }
 }
 

@@ -32,19 +32,19 @@ pub(crate) fn raw_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Prints the answer of a query to stdout.
-pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+/// Prints the answer of a query to stdout; returns exit code 0.
+pub(crate) fn answer(text: &str) -> Result<u8, Failure> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     match written {
         // `nono profile list | head -1` is no error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| Failure::stdout(&error)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        result => result.map(|()| 0).map_err(|error| Failure::stdout(&error)),
     }
 }
 
 /// Prints a value as pretty JSON to stdout.
-pub(crate) fn answer_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn answer_json(value: &impl Serialize) -> Result<u8, Failure> {
     answer(&serde_json::to_string_pretty(value).map_err(|error| Failure::stdout(&error.into()))?)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn answer_either<V: Serialize>(
     as_json: bool,
     value: impl FnOnce() -> V,
     text: impl FnOnce() -> String,
-) -> Result<(), Failure> {
+) -> Result<u8, Failure> {
     if as_json { answer_json(&value()) } else { answer(&text()) }
 }
 

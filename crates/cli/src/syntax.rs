@@ -90,17 +90,10 @@ impl<K: Send + 'static> Syntax<K> {
 
     /// Finished job, if there is one.
     pub(crate) fn answer(&mut self) -> Option<(K, Vec<Tints>)> {
-        match self.thread.as_ref()?.answers.try_recv() {
-            Ok(answer) => {
-                self.busy = false;
-                Some(answer)
-            }
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                self.busy = false;
-                None
-            }
-        }
+        let answer = self.thread.as_ref()?.answers.try_recv();
+        // A thread that ended answers nothing more.
+        self.busy &= matches!(answer, Err(TryRecvError::Empty));
+        answer.ok()
     }
 }
 

@@ -53,6 +53,20 @@ pub(crate) fn some(number: impl TryInto<u64>, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// Number of files.
+pub(crate) fn files(number: u64) -> String {
+    count(number, "file", "files").unwrap_or_else(|| "no files".to_owned())
+}
+
+/// First names, and the number of the others: `a, b and 3 more`.
+pub(crate) fn few(names: &[String], most: usize) -> String {
+    let named = names[..most.min(names.len())].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 /// Cuts text to this many characters.
 pub(crate) fn shortened(text: String, most: usize) -> String {
     if text.chars().count() <= most {

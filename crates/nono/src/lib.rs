@@ -63,6 +63,7 @@ pub use nono_catalogue::{audit, checkpoints, file_log, json, undo};
 pub use nono_egress::{helper, network, proxy};
 /// Policy documents: groups of paths and network rules, as other programs write them.
 pub use nono_policy::document;
+pub use nono_policy::error::grant_flag;
 pub use nono_policy::host_rule::HostRule;
 pub use nono_policy::links::{EscapingLink, TypedLink};
 pub use nono_policy::profile::{DiffChange, HookInstall, HookSection, ProfilePath};

@@ -32,12 +32,7 @@ pub trait Backend {
     fn prompt(&mut self, origin: &Origin, text: &str) -> Result<(), ErrorText>;
 
     /// A read-only call begins.
-    fn begins(
-        &mut self,
-        origin: &Origin,
-        command: Option<&str>,
-        targets: &[PathBuf],
-    ) -> Result<(), ErrorText>;
+    fn begins(&mut self, origin: &Origin, command: Option<&str>) -> Result<(), ErrorText>;
 
     /// A call begins that may change these.
     fn before(
@@ -151,13 +146,8 @@ impl Backend for Local {
         turn.damaged.map_or(Ok(()), |error| Err(format!("{error}; a new one was started")))
     }
 
-    fn begins(
-        &mut self,
-        origin: &Origin,
-        _command: Option<&str>,
-        targets: &[PathBuf],
-    ) -> Result<(), ErrorText> {
-        self.report(origin, targets, CheckpointManager::agent_begins)
+    fn begins(&mut self, origin: &Origin, _command: Option<&str>) -> Result<(), ErrorText> {
+        self.place(origin).1.map_or(Ok(()), Err)
     }
 
     fn before(
@@ -257,14 +247,9 @@ impl Backend for Remote {
         self.ask(RemoteAction::Prompt { origin: origin.clone(), digest }).map(|_| ())
     }
 
-    fn begins(
-        &mut self,
-        origin: &Origin,
-        command: Option<&str>,
-        targets: &[PathBuf],
-    ) -> Result<(), ErrorText> {
-        let (origin, targets) = (origin.clone(), lossless(targets));
-        self.ask(RemoteAction::Begins { origin, command: command.map(beginning), targets }).map(|_| ())
+    fn begins(&mut self, origin: &Origin, command: Option<&str>) -> Result<(), ErrorText> {
+        let (origin, command) = (origin.clone(), command.map(beginning));
+        self.ask(RemoteAction::Begins { origin, command, targets: Vec::new() }).map(|_| ())
     }
 
     fn before(

@@ -1,7 +1,7 @@
 //! Handling of the events that an agent reports.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nono_checkpoint::Origin;
@@ -52,53 +52,113 @@ pub struct Handled {
 }
 
 pub fn handle(told: &HookPayload, backend: &mut dyn Backend, context: &Context) -> Handled {
-    let mut handled = Handled::default();
     let cwd = told.cwd.as_ref().map_or_else(|| context.cwd.clone(), |cwd| context.cwd.join(cwd));
+    let mut run = Run { backend, context, origin: &told.origin, cwd, handled: Handled::default() };
     let judged = match &told.event {
-        HookEvent::BeforeTool { call } => trigger::judge(call, &cwd, &context.home),
+        HookEvent::BeforeTool { call } => run.judge(call),
         _ => Judgement::Harmless,
     };
     if let (HookEvent::BeforeTool { call }, Judgement::Destructive { targets, .. }) = (&told.event, &judged) {
-        handled.reply.ask = removes_history(call, targets, &cwd, context);
+        run.handled.reply.ask = run.removes_history(call, targets);
     }
     if context.enabled {
         match &told.event {
-            HookEvent::SessionStart | HookEvent::Prompt { .. } => prompt(told, backend, &mut handled.reply),
-            HookEvent::BeforeTool { call } => {
-                before((call, judged), &told.origin, backend, context, &cwd, &mut handled);
-            }
-            HookEvent::AfterTool { call, .. } => {
-                after(call, &told.origin, backend, context, &cwd, &mut handled);
-            }
+            HookEvent::SessionStart | HookEvent::Prompt { .. } => run.prompt(&told.event),
+            HookEvent::BeforeTool { call } => run.before(call, judged),
+            HookEvent::AfterTool { call, .. } => run.after(call),
             // Calls whose end the agent never reported (some report nothing of a failed call) are over, and later changes
             // are not the agent's.
             HookEvent::Stop | HookEvent::SessionEnd => {
-                handled.reply.note(backend.stopped(&told.origin, &[cwd]))
+                let stopped = run.backend.stopped(run.origin, std::slice::from_ref(&run.cwd));
+                run.handled.reply.note(stopped);
             }
             HookEvent::Unknown => {}
         }
     }
+    let mut handled = run.handled;
     if let Some(sandbox) = &context.sandbox {
         explain_sandbox(told, sandbox.as_ref(), &mut handled.reply);
     }
     handled
 }
 
-/// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
-fn prompt(told: &HookPayload, backend: &mut dyn Backend, reply: &mut HookReply) {
-    if let HookEvent::Prompt { text } = &told.event {
-        let said = first_words(text);
-        let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..told.origin.clone() };
-        reply.note(backend.prompt(&origin, text));
+/// An event that is being handled.
+struct Run<'a> {
+    backend: &'a mut dyn Backend,
+    context: &'a Context,
+    origin: &'a Origin,
+    cwd: PathBuf,
+    handled: Handled,
+}
+
+impl Run<'_> {
+    fn judge(&self, call: &ToolCall) -> Judgement {
+        trigger::judge(call, &self.cwd, &self.context.home)
     }
-    match backend.notes(&told.origin) {
-        Ok(notes) => {
-            let rewind = told.origin.agent.as_deref().and_then(rewind);
-            for note in &notes {
-                reply.inform(&note_words(note, rewind));
-            }
+
+    /// Record a prompt, and pass pending notes to the model. The start of a session begins no turn.
+    fn prompt(&mut self, event: &HookEvent) {
+        let reply = &mut self.handled.reply;
+        if let HookEvent::Prompt { text } = event {
+            let said = first_words(text);
+            let origin = Origin { prompt: Some(said).filter(|said| !said.is_empty()), ..self.origin.clone() };
+            reply.note(self.backend.prompt(&origin, text));
         }
-        Err(trouble) => reply.tell(&trouble_words(&trouble)),
+        match self.backend.notes(self.origin) {
+            Ok(notes) => {
+                let rewind = self.origin.agent.as_deref().and_then(rewind);
+                for note in &notes {
+                    reply.inform(&note_words(note, rewind));
+                }
+            }
+            Err(trouble) => reply.tell(&trouble_words(&trouble)),
+        }
+    }
+
+    fn before(&mut self, call: &ToolCall, judged: Judgement) {
+        let (origin, handled) = (with_tool(self.origin, call), &mut self.handled);
+        let (targets, reason) = match judged {
+            Judgement::Destructive { targets, reason } => (targets, reason),
+            Judgement::Harmless if self.context.always => (vec![self.cwd.clone()], trigger::reason(call)),
+            Judgement::Harmless => {
+                // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
+                if matches!(call, ToolCall::Shell { .. }) {
+                    handled.reply.note(self.backend.begins(&origin, command_of(call)));
+                }
+                return;
+            }
+        };
+        let protected = self.backend.before(&origin, &reason, command_of(call), &targets);
+        handled.taken.clone_from(&protected.taken);
+        handled.short = !protected.unprotected.is_empty();
+        handled.reply.tell_unprotected(&protected);
+        protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
+    }
+
+    /// Reason to ask the user about a call first: it removes what it could be undone with. From inside a sandbox that is
+    /// impossible, whatever is typed.
+    fn removes_history(&self, call: &ToolCall, targets: &[PathBuf]) -> Option<String> {
+        let state = self.context.state_dir.as_ref()?;
+        let state = state.canonicalize().unwrap_or_else(|_| state.clone());
+        let is_own =
+            |target: &PathBuf| leads_to(target).unwrap_or_else(|| target.clone()).starts_with(&state);
+        (targets.iter().any(is_own) || trigger::forgets(call, &self.cwd, &self.context.home)).then(|| {
+            "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
+                .to_owned()
+        })
+    }
+
+    fn after(&mut self, call: &ToolCall) {
+        let mut targets = match self.judge(call) {
+            Judgement::Destructive { targets, .. } => targets,
+            Judgement::Harmless if !self.context.always => return,
+            Judgement::Harmless => Vec::new(),
+        };
+        // A shell may have written more than could be told from its command line.
+        if !matches!(call, ToolCall::Files { .. }) {
+            targets.push(self.cwd.clone());
+        }
+        self.handled.reply.note(self.backend.after(&with_tool(self.origin, call), &targets));
     }
 }
 
@@ -110,45 +170,6 @@ fn first_words(text: &str) -> String {
         return line;
     }
     line.chars().take(WORDS - 1).chain(['…']).collect()
-}
-
-fn before(
-    (call, judged): (&ToolCall, Judgement),
-    origin: &Origin,
-    backend: &mut dyn Backend,
-    context: &Context,
-    cwd: &Path,
-    handled: &mut Handled,
-) {
-    let origin = with_tool(origin, call);
-    let (targets, reason) = match judged {
-        Judgement::Destructive { targets, reason } => (targets, reason),
-        Judgement::Harmless if context.always => (vec![cwd.to_owned()], trigger::reason(call)),
-        Judgement::Harmless => {
-            // It is in the log of the run, and no project is scanned: a turn of read-only calls costs nothing.
-            if matches!(call, ToolCall::Shell { .. }) {
-                handled.reply.note(backend.begins(&origin, command_of(call), &[]));
-            }
-            return;
-        }
-    };
-    let protected = backend.before(&origin, &reason, command_of(call), &targets);
-    handled.taken.clone_from(&protected.taken);
-    handled.short = !protected.unprotected.is_empty();
-    handled.reply.tell_unprotected(&protected);
-    protected.troubles.iter().for_each(|trouble| handled.reply.tell(&trouble_words(trouble)));
-}
-
-/// Reason to ask the user about a call first: it removes what it could be undone with. From inside a sandbox that is
-/// impossible, whatever is typed.
-fn removes_history(call: &ToolCall, targets: &[PathBuf], cwd: &Path, context: &Context) -> Option<String> {
-    let state = context.state_dir.as_ref()?;
-    let state = state.canonicalize().unwrap_or_else(|_| state.clone());
-    let is_own = |target: &PathBuf| leads_to(target).unwrap_or_else(|| target.clone()).starts_with(&state);
-    (targets.iter().any(is_own) || trigger::forgets(call, cwd, &context.home)).then(|| {
-        "nono: this would remove checkpoints, sessions or hooks of nono, and nothing brings them back"
-            .to_owned()
-    })
 }
 
 /// Handle an unreadable payload: before a tool, take a checkpoint, whatever the tool is about to do.
@@ -164,36 +185,12 @@ pub fn unreadable(
     let event = event.to_lowercase();
     if context.enabled && (event.contains("pre") || event.contains("before")) && event.contains("tool") {
         let origin = Origin { agent: Some(agent.to_owned()), ..Origin::default() };
-        let protected = backend.before(
-            &origin,
-            "before a call that nono could not parse",
-            None,
-            std::slice::from_ref(&context.cwd),
-        );
+        let (why, target) = ("before a call that nono could not parse", std::slice::from_ref(&context.cwd));
+        let protected = backend.before(&origin, why, None, target);
         handled.reply.tell_unprotected(&protected);
         handled.taken = protected.taken;
     }
     handled
-}
-
-fn after(
-    call: &ToolCall,
-    origin: &Origin,
-    backend: &mut dyn Backend,
-    context: &Context,
-    cwd: &Path,
-    handled: &mut Handled,
-) {
-    let mut targets = match trigger::judge(call, cwd, &context.home) {
-        Judgement::Destructive { targets, .. } => targets,
-        Judgement::Harmless if !context.always => return,
-        Judgement::Harmless => Vec::new(),
-    };
-    // A shell may have written more than could be told from its command line.
-    if !matches!(call, ToolCall::Files { .. }) {
-        targets.push(cwd.to_owned());
-    }
-    handled.reply.note(backend.after(&with_tool(origin, call), &targets));
 }
 
 fn command_of(call: &ToolCall) -> Option<&str> {

@@ -249,9 +249,8 @@ impl Import<'_, '_> {
             self.imported.skipped.push(Skipped { what: format!("{what}: {path}"), why });
         }
         if more > 0 {
-            self.imported
-                .skipped
-                .push(Skipped { what, why: format!("{more} more paths could not be imported") });
+            let why = format!("{more} more paths could not be imported");
+            self.imported.skipped.push(Skipped { what, why });
         }
         Ok(())
     }

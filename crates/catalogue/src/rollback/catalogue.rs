@@ -89,7 +89,8 @@ impl Catalogue {
         }
         let (sessions, problems) = self.list()?;
         if text == "last" {
-            return newest(sessions, problems);
+            let none = || problems.into_iter().next().unwrap_or(RollbackError::NoSessions);
+            return sessions.into_iter().next().ok_or_else(none);
         }
         if let Some(at) = session_ref::exact(&sessions, text) {
             return sessions.into_iter().nth(at).ok_or(RollbackError::NoSessions);
@@ -163,18 +164,6 @@ impl Catalogue {
         Ok(sessions)
     }
 
-    /// Last session whose roots overlap `dir`, or else the last of all.
-    pub fn last_for(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
-        let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-        let (sessions, problems) = self.list()?;
-        let around =
-            |entry: &&SessionEntry| entry.metadata.tracked_paths.iter().any(|path| overlap(path, &dir));
-        match sessions.iter().find(around).cloned() {
-            Some(entry) => Ok(entry),
-            None => newest(sessions, problems),
-        }
-    }
-
     /// Default session for a directory: the last one that worked there and changed something, or else the last one that
     /// worked there.
     pub fn last_here(&self, dir: &Path) -> Result<SessionEntry, RollbackError> {
@@ -195,7 +184,7 @@ impl Catalogue {
     pub fn open(&self, entry: SessionEntry) -> Result<RollbackSession, RollbackError> {
         let store = self.store_of(&entry);
         let options = ManagerOptions {
-            quota: self.room_of(&entry, &store).map(|room| room.quota()),
+            quota: self.quota_of(&entry, &store).map(|quota| quota.quota()),
             store: Some(store),
             own: vec![self.state_dir.clone()],
             ..ManagerOptions::default()
@@ -205,7 +194,7 @@ impl Catalogue {
     }
 
     /// Quota of a session in a store of nono's; None if it has a store of its own.
-    pub(super) fn room_of(&self, entry: &SessionEntry, store: &Path) -> Option<StoreQuota> {
+    pub(super) fn quota_of(&self, entry: &SessionEntry, store: &Path) -> Option<StoreQuota> {
         // Unreadable settings must not prevent an undo.
         let settings = RollbackSettings::load(&self.state_dir.join("config.toml")).unwrap_or_default();
         if store == self.store_dir() {
@@ -286,14 +275,6 @@ fn is_ours(name: &OsStr) -> bool {
 /// Whether the paths are equal or one contains the other.
 pub fn overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
-}
-
-fn newest(sessions: Vec<SessionEntry>, problems: Vec<RollbackError>) -> Result<SessionEntry, RollbackError> {
-    // With nothing but damaged sessions, the damage is the error.
-    sessions
-        .into_iter()
-        .next()
-        .ok_or_else(|| problems.into_iter().next().unwrap_or(RollbackError::NoSessions))
 }
 
 impl RollbackSession {

@@ -20,9 +20,9 @@ use super::periodic_snapshots::Watching;
 use super::quota::{self, StoreQuota};
 use super::recorder::Recorder;
 use super::running::SnapshotWork;
-use super::seals;
 use super::settings::RollbackSettings;
-use super::tracking::{RollbackReport, SharedObserver, SharedProgress};
+use super::tracking::{RollbackReport, SharedObserver};
+use super::{folder, seals};
 
 /// Everything needed to finish a session when its command has ended.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Ending {
     pub(super) settings: RollbackSettings,
     pub(super) baseline: Manifest,
     pub(super) live: LiveLock,
-    pub(super) room: StoreQuota,
+    pub(super) quota: StoreQuota,
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) lost: Vec<Lost>,
     pub(super) warnings: Vec<String>,
@@ -78,41 +78,29 @@ impl Ending {
     }
 
     /// Apply retention, end the session and report. Other processes may restore or prune it from then on.
-    fn report(self, changes: Result<Changed, RollbackError>) -> RollbackReport {
-        let Ending {
-            catalogue,
-            session_dir,
-            metadata,
-            settings,
-            baseline,
-            live,
-            room,
-            lost,
-            mut warnings,
-            ..
-        } = self;
+    fn report(mut self, changes: Result<Changed, RollbackError>) -> RollbackReport {
         // While this session is live, it is not pruned itself.
         let mut notes = Vec::new();
-        if !room.is_elsewhere() {
+        if !self.quota.is_elsewhere() {
             // A session without changes pushes no other session out.
-            let ending = Some(metadata.session_id.as_str()).filter(|_| !metadata.is_empty());
-            match quota::prune_by_rule(&catalogue, &settings, ending) {
+            let ending = Some(self.metadata.session_id.as_str()).filter(|_| !self.metadata.is_empty());
+            match quota::prune_by_rule(&self.catalogue, &self.settings, ending) {
                 Ok(removed) => notes.extend(removed),
-                Err(error) => warnings.push(error.to_string()),
+                Err(error) => self.warnings.push(error.to_string()),
             }
         }
-        if let Err(error) = live.end(&session_dir) {
-            warnings.push(format!("{}: {}", session_dir.display(), errno::describe(&error)));
+        if let Err(error) = self.live.end(&self.session_dir) {
+            self.warnings.push(format!("{}: {}", self.session_dir.display(), errno::describe(&error)));
         }
         RollbackReport {
-            id: metadata.session_id,
-            dir: session_dir,
-            coverage: baseline.coverage,
-            made_uncovered: metadata.made_uncovered,
-            lost,
-            snapshots: metadata.snapshot_count,
+            id: self.metadata.session_id,
+            dir: self.session_dir,
+            coverage: self.baseline.coverage,
+            made_uncovered: self.metadata.made_uncovered,
+            lost: self.lost,
+            snapshots: self.metadata.snapshot_count,
             changes,
-            warnings,
+            warnings: self.warnings,
             notes,
         }
     }
@@ -137,10 +125,10 @@ impl Ending {
             }
             None => self.resume()?,
         };
-        manager.observe(SharedProgress(observer));
+        manager.observe(observer);
         let how = Next { open_closed: true, first_rules: true, if_changed: false };
-        let (room, warnings) = (&self.room, &mut self.warnings);
-        let taken = room.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
+        let (quota, warnings) = (&self.quota, &mut self.warnings);
+        let taken = quota.with_room(&mut manager, Gaps::Allow, warnings, |manager| manager.create_next(how));
         manager.observe(());
         let taken = match taken {
             // A later command can try again.
@@ -184,8 +172,8 @@ impl Ending {
 
     fn resume(&self) -> Result<SnapshotManager, RollbackError> {
         let options = ManagerOptions {
-            store: Some(self.room.store()),
-            quota: Some(self.room.quota()),
+            store: Some(self.quota.store()),
+            quota: Some(self.quota.quota()),
             own: vec![self.catalogue.state_dir.clone()],
             ..ManagerOptions::default()
         };
@@ -195,8 +183,7 @@ impl Ending {
     /// Write the record, with the counts of changes if they are known.
     fn close(&mut self, manager: SnapshotManager, list: bool) -> Result<Changed, RollbackError> {
         let record = manager.session().record().map_err(SnapshotError::from)?.unwrap_or_default();
-        let numbered = record.snapshots.iter().filter(|one| matches!(one.snapshot(), SnapshotId::Number(_)));
-        self.metadata.merkle_roots = numbered.map(|one| one.merkle_root).collect();
+        self.metadata.merkle_roots = folder::numbered(&record).iter().map(|one| one.merkle_root).collect();
         self.metadata.snapshot_count = manager.snapshot_count()?;
         self.take_in_late_roots(&manager)?;
         let entry = SessionEntry::running(&self.metadata, &self.session_dir);
@@ -211,9 +198,7 @@ impl Ending {
         seals::seal(&self.catalogue, &self.metadata.session_id, &self.session_dir)?;
         changes
     }
-}
 
-impl Ending {
     /// Include roots added while the command ran in the record and its coverage.
     fn take_in_late_roots(&mut self, manager: &SnapshotManager) -> Result<(), RollbackError> {
         if manager.roots() == self.metadata.tracked_paths {

@@ -50,7 +50,7 @@ impl Catalogue {
         self.refuse_restoring(&entry.metadata.tracked_paths, &entry.dir)?;
         let settings = RollbackSettings::load(&self.state_dir.join("config.toml"))?;
         // A session with a store of its own was not made by the CLI.
-        let Some(room) = self.room_of(&entry, &self.store_of(&entry)) else { return Ok(None) };
+        let Some(quota) = self.quota_of(&entry, &self.store_of(&entry)) else { return Ok(None) };
         let RollbackSession { entry, manager, .. } = self.open(entry)?;
         let baseline = manager.load_whole(&SnapshotId::Number(0))?;
         let log = Arc::new(LateLog::open(&self.state_dir, &entry.id));
@@ -61,7 +61,7 @@ impl Catalogue {
             settings,
             baseline,
             live,
-            room,
+            quota,
             recorder: log.clone(),
             lost: Vec::new(),
             warnings,
@@ -129,16 +129,14 @@ impl Recorder for LateLog {
 
     fn close(&self, last: Option<&Manifest>) -> Closed {
         let Some(log) = &self.log else { return Closed::default() };
-        match log.finish(SessionEnded::interrupted(now_ms()), last.map(recorder::tree)) {
+        let ended = SessionEnded::interrupted(now_ms());
+        let (trouble, closed) = match log.finish(ended, last.map(recorder::tree)) {
             Ok(finished) => {
-                let trouble = finished.ledger.map(|error| error.to_string());
-                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
-                recorder::closed(&finished.record)
+                (finished.ledger.map(|error| error.to_string()), recorder::closed(&finished.record))
             }
-            Err(error) => {
-                *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
-                Closed::default()
-            }
-        }
+            Err(error) => (Some(error.to_string()), Closed::default()),
+        };
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        closed
     }
 }

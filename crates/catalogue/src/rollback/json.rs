@@ -98,7 +98,7 @@ pub fn change(
     value["binary"] = json!(patch::is_binary(session.engine(), item)?);
     if diff {
         let mut patch = Vec::new();
-        session.write_patch(set, &[item], &mut patch)?;
+        patch::write_patch(session.engine(), set, &[item], &mut patch)?;
         value["patch"] = json!(JsonText(&patch));
     }
     Ok(value)

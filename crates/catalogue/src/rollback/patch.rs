@@ -12,8 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use nono_snapshot::diff::{FileKind, Version};
 use nono_snapshot::{ContentHash, SnapshotManager};
 
-use super::catalogue::RollbackSession;
-use super::changes::{ChangeSet, Item, ItemKind};
+use super::changes::{Item, ItemKind};
 use super::error::RollbackError;
 pub use git::write_patch;
 
@@ -117,30 +116,6 @@ impl Hunk {
 pub fn line_counts(hunks: &[Hunk]) -> (usize, usize) {
     let count = |kind| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.kind == kind).count();
     (count(LineKind::Added), count(LineKind::Removed))
-}
-
-impl RollbackSession {
-    /// New content with these hunks (numbers as in `file_diff(item, context)`) reverted.
-    pub fn without_hunks(
-        &self,
-        item: &Item,
-        context: usize,
-        hunks: &[usize],
-    ) -> Result<Vec<u8>, RollbackError> {
-        without_hunks(&self.manager, item, context, hunks)
-    }
-
-    /// Write a patch for `git apply` and `patch -p1`, relative to the root of the items. With several roots, their
-    /// names are the first path components: it applies to a folder that contains them all. What a patch cannot express,
-    /// and what git refuses to patch (its own `.git`), is written as a comment.
-    pub fn write_patch(
-        &self,
-        set: &ChangeSet,
-        items: &[&Item],
-        out: &mut dyn io::Write,
-    ) -> Result<(), RollbackError> {
-        write_patch(&self.manager, set, items, out)
-    }
 }
 
 /// Whether the content has a zero byte where git looks for one.
@@ -257,7 +232,7 @@ fn file_body(
     })
 }
 
-fn without_hunks(
+pub(in crate::rollback) fn without_hunks(
     manager: &SnapshotManager,
     item: &Item,
     context: usize,

@@ -284,18 +284,9 @@ impl Catalogue {
         Ok(disk_bytes(&self.store_dir())?.saturating_add(disk_bytes(&self.sessions_dir())?))
     }
 
-    /// Create the place of a new session and mark it as live under the same lock: pruning never sees it without the
-    /// mark.
-    pub fn begin_session(&self, id: &str) -> Result<(PathBuf, LiveLock), RollbackError> {
-        self.begin_session_on(id, &[])
-    }
-
-    /// [`Catalogue::begin_session`] for a session that will track these paths.
-    pub fn begin_session_on(
-        &self,
-        id: &str,
-        roots: &[PathBuf],
-    ) -> Result<(PathBuf, LiveLock), RollbackError> {
+    /// Create the place of a new session that will track `roots`, and mark it as live under the same lock: pruning never
+    /// sees it without the mark.
+    pub fn begin_session(&self, id: &str, roots: &[PathBuf]) -> Result<(PathBuf, LiveLock), RollbackError> {
         let dir = self.sessions_dir();
         match sys::make_dir(&dir, 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -75,18 +75,12 @@ impl StoreQuota {
         manager.set_gaps(Gaps::Allow);
         match (outcome, last) {
             (Err(SnapshotError::Capture(CaptureError::NoRoom { .. })), Gaps::Allow) => Ok(work(manager)?),
-            (Err(SnapshotError::Capture(error @ CaptureError::NoRoom { .. })), Gaps::Refuse) => {
-                Err(self.refusal(error))
+            (Err(SnapshotError::Capture(ref error @ CaptureError::NoRoom { needed, .. })), Gaps::Refuse) => {
+                let left = self.open().and_then(|store| Ok(store.room()?)).ok();
+                Err(RollbackError::NoRoom { what: error.to_string(), needed, left, limit: self.limit })
             }
             (outcome, _) => Ok(outcome?),
         }
-    }
-
-    fn refusal(&self, error: CaptureError) -> RollbackError {
-        let CaptureError::NoRoom { needed, .. } = error else { return SnapshotError::from(error).into() };
-        // If the free space is unknown, the error omits it.
-        let left = self.open().and_then(|store| Ok(store.room()?)).ok();
-        RollbackError::NoRoom { what: error.to_string(), needed, left, limit: self.limit }
     }
 
     fn open(&self) -> Result<Store, SnapshotError> {

@@ -19,6 +19,7 @@ use super::catalogue::RollbackSession;
 use super::changes::Item;
 use super::error::RollbackError;
 use super::live_lock::is_live;
+use super::patch;
 use crate::checkpoints;
 
 /// Restores of a session; a session stores no details of its own about them.
@@ -131,7 +132,7 @@ impl RollbackSession {
         for (item, hunks) in &choice.hunks {
             let left = file_content(item.new.as_ref());
             let bytes = match left {
-                Some(_) => self.without_hunks(item, CONTEXT, hunks)?,
+                Some(_) => patch::without_hunks(&self.manager, item, CONTEXT, hunks)?,
                 None => Vec::new(),
             };
             edits.push(Edit { path: item.path.clone(), left, bytes });

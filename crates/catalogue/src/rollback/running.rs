@@ -314,10 +314,9 @@ impl SnapshotWork {
     }
 
     fn restore(self, snapshot: u64, paths: &[PathBuf]) -> (SnapshotWork, Result<Done, RollbackError>) {
-        let SnapshotWork { manager, metadata, catalogue, session_dir, recorder, taken, problems } = self;
-        let entry = SessionEntry::running(&metadata, &session_dir);
-        let mut session =
-            RollbackSession { entry, manager, catalogue: catalogue.clone(), recovered: None, running: true };
+        let entry = SessionEntry::running(&self.metadata, &self.session_dir);
+        let (manager, catalogue) = (self.manager, self.catalogue.clone());
+        let mut session = RollbackSession { entry, manager, catalogue, recovered: None, running: true };
         let done = match u32::try_from(snapshot) {
             Ok(number) => session.restore(&RestoreChoice {
                 snapshot: SnapshotId::Number(number),
@@ -326,12 +325,11 @@ impl SnapshotWork {
             }),
             // No session has that many snapshots.
             Err(_) => Err(RollbackError::NoSnapshot {
-                id: metadata.session_id.clone(),
+                id: self.metadata.session_id.clone(),
                 snapshot: SnapshotId::Number(u32::MAX),
             }),
         };
-        let manager = session.manager;
-        (SnapshotWork { manager, metadata, catalogue, session_dir, recorder, taken, problems }, done)
+        (SnapshotWork { manager: session.manager, ..self }, done)
     }
 }
 

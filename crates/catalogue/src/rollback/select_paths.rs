@@ -5,9 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use nono_snapshot::node::{Kind, Node};
-use nono_snapshot::state::SnapshotState;
-use nono_snapshot::store::ObjectKey;
 use nono_snapshot::{SnapshotError, SnapshotId, SnapshotManager};
 
 use super::catalogue::RollbackSession;
@@ -139,36 +136,15 @@ impl Sides<'_> {
         let mut all = BTreeSet::new();
         for id in [self.a, self.b] {
             let manifest = self.manager.load_whole(id)?;
-            self.walk(&manifest.state, &mut all)?;
+            let visited = manifest.each_entry(|path, _| {
+                all.insert(path.to_owned());
+            });
+            visited.map_err(SnapshotError::from)?;
             if self.a == self.b {
                 break;
             }
         }
         Ok(all)
-    }
-
-    fn walk(&self, state: &SnapshotState, all: &mut BTreeSet<PathBuf>) -> Result<(), RollbackError> {
-        let mut waiting = Vec::new();
-        for root in &state.roots {
-            let Some(entry) = root.content.entry() else { continue };
-            all.insert(root.path.clone());
-            if let Kind::Dir { tree, .. } = entry.kind {
-                waiting.push((root.path.clone(), tree));
-            }
-        }
-        while let Some((dir, tree)) = waiting.pop() {
-            let store = self.manager.store();
-            let bytes = store.read(ObjectKey::from(tree)).map_err(SnapshotError::from)?;
-            let node = Node::decode(&bytes).map_err(|what| RollbackError::damaged(store.dir(), what))?;
-            for entry in node.entries {
-                let path = dir.join(OsStr::from_bytes(entry.name.as_bytes()));
-                if let Kind::Dir { tree, .. } = entry.kind {
-                    waiting.push((path.clone(), tree));
-                }
-                all.insert(path);
-            }
-        }
-        Ok(())
     }
 }
 

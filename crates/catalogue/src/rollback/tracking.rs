@@ -172,10 +172,10 @@ impl Tracking {
         // detected here.
         catalogue.refuse_restoring(&plan.roots, &session_dir)?;
         let elsewhere = plan.request.dest.clone().map(|dest| (dest, plan.id.clone()));
-        let room = StoreQuota::new(&catalogue, &settings, elsewhere);
+        let quota = StoreQuota::new(&catalogue, &settings, elsewhere);
         let options = ManagerOptions {
-            store: Some(room.store()),
-            quota: Some(room.quota()),
+            store: Some(quota.store()),
+            quota: Some(quota.quota()),
             capture: CaptureOptions { paranoid: plan.request.paranoid, ..CaptureOptions::default() },
             own: plan.own.clone(),
             ..ManagerOptions::default()
@@ -188,9 +188,9 @@ impl Tracking {
         }
         let mut manager =
             SnapshotManager::with_options(&session_dir, &plan.roots, rules, Limits::NONE, options)?;
-        manager.observe(SharedProgress(observer));
+        manager.observe(observer);
         let last = if plan.request.best_effort { Gaps::Allow } else { Gaps::Refuse };
-        let baseline = room.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
+        let baseline = quota.with_room(&mut manager, last, warnings, SnapshotManager::create_baseline)?;
         warnings.extend(manager.take_completed().iter().map(ToString::to_string));
         manager.observe(());
         warnings.extend(nono_history::quota::gaps(&baseline.coverage));
@@ -209,7 +209,7 @@ impl Tracking {
             settings,
             baseline,
             live,
-            room,
+            quota,
             recorder: plan.recorder.clone(),
             lost: Vec::new(),
             warnings: Vec::new(),
@@ -243,7 +243,7 @@ impl Tracking {
 
 /// Create the session's folder: private, and marked as live.
 fn place(catalogue: &Catalogue, plan: &TrackingPlan) -> Result<(PathBuf, LiveLock), RollbackError> {
-    let (own, live) = catalogue.begin_session_on(&plan.id, &plan.roots)?;
+    let (own, live) = catalogue.begin_session(&plan.id, &plan.roots)?;
     let Some(dest) = &plan.request.dest else { return Ok((own, live)) };
     let placed = place_at(dest, &own, plan);
     match placed {
@@ -260,8 +260,8 @@ fn place_at(dest: &Path, own: &Path, plan: &TrackingPlan) -> Result<(PathBuf, Li
     made.map_err(RollbackError::io(dest))?;
     // The path that was checked must be the one that is used.
     if dest.canonicalize().map_err(RollbackError::io(dest))? != *dest {
-        let source = io::Error::other("another process changed this path; run the command again");
-        return Err(RollbackError::Io { path: dest.to_owned(), source });
+        let what = "another process changed this path; run the command again";
+        return Err(RollbackError::io(dest)(io::Error::other(what)));
     }
     // A user who can replace the store or the session decides what a restore brings back.
     let meta = fs::metadata(dest).map_err(RollbackError::io(dest))?;
@@ -283,15 +283,3 @@ fn place_at(dest: &Path, own: &Path, plan: &TrackingPlan) -> Result<(PathBuf, Li
 
 /// Observer of a capture, shared with the caller.
 pub type SharedObserver = Arc<dyn Observer + Send>;
-
-pub(super) struct SharedProgress(pub(super) SharedObserver);
-
-impl Observer for SharedProgress {
-    fn progress(&self, done: u64, total: u64) {
-        self.0.progress(done, total);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
-}

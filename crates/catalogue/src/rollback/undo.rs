@@ -144,16 +144,6 @@ impl Catalogue {
         let last = last_restore(self.list()?.0)?;
         last.map(|last| last.point).ok_or(RollbackError::NoRestores)
     }
-
-    /// Session of a restore, by the id that undoes it.
-    pub fn find_restore(&self, undo: &str) -> Result<SessionEntry, RollbackError> {
-        let missing = || RollbackError::NoSuchRestore { undo: undo.to_owned() };
-        let (session, _) = undo.rsplit_once('.').ok_or_else(missing)?;
-        let (sessions, _) = self.list()?;
-        let entry = sessions.into_iter().find(|entry| entry.id == session).ok_or_else(missing)?;
-        let there = SessionRestores::load(&entry.dir)?.find(undo).is_some();
-        if there { Ok(entry) } else { Err(missing()) }
-    }
 }
 
 /// A session that can be undone.

@@ -12,7 +12,7 @@ use super::entry::{SessionEntry, Status};
 use super::error::RollbackError;
 use super::folder::{self, METADATA};
 use super::seals::{Ledger, snapshots_digest};
-use super::tracking::{SharedObserver, SharedProgress};
+use super::tracking::SharedObserver;
 
 /// Result of verifying one session.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Catalogue {
     ) -> Result<SessionVerified, RollbackError> {
         let dir = entry.dir.clone();
         let verified = self.open(entry).and_then(|mut session| {
-            session.manager().observe(SharedProgress(observer.clone()));
+            session.manager().observe(observer.clone());
             session.verify_with(checks)
         });
         match verified {

@@ -1,10 +1,10 @@
 //! Arguments of `audit`.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand, ValueEnum};
 use nono::audit::Digest;
+use nono::snapshot::time::now_ms;
 
 use super::{ConsentArgs, values};
 
@@ -177,12 +177,6 @@ pub(crate) struct CheckProofArgs {
     /// Require a seal signed by this key
     #[arg(long, value_name = "FILE")]
     pub(crate) public_key: Option<PathBuf>,
-}
-
-/// Current time in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn moment(text: &str) -> Result<u64, String> {

@@ -19,6 +19,7 @@ use crate::args::{AgentArgs, Command, here, parse};
 use crate::failure::Failure;
 use crate::host::host;
 use crate::message;
+use crate::units::few;
 
 /// Index of the first flag of `nono run`.
 const RUN: usize = 2;
@@ -151,7 +152,7 @@ fn lines(
     let state: Vec<String> = state.iter().map(|dir| below_home(dir, home)).collect();
     let mut lines = vec![
         ("project", format!("{}: read and written", below_home(&policy.workdir, home))),
-        ("state", format!("{}: its own, read and written", first(&state))),
+        ("state", format!("{}: its own, read and written", few(&state, NAMED))),
         ("read", "installed programs; none of your other files".to_owned()),
         ("network", network(policy)),
     ];
@@ -174,15 +175,8 @@ fn network(policy: &ResolvedPolicy) -> String {
     if hosts.is_empty() {
         session::network_word(&policy.network)
     } else {
-        format!("{}, nothing else", first(&hosts))
+        format!("{}, nothing else", few(&hosts, NAMED))
     }
-}
-
-/// First entries of a list, and the number of others.
-fn first(list: &[String]) -> String {
-    let more = list.len().saturating_sub(NAMED);
-    let named = list.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 fn below_home(path: &Path, home: Option<&Path>) -> String {

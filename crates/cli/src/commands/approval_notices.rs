@@ -13,11 +13,9 @@ pub(super) fn lines(report: &SessionReport, verbose: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !expansions.is_empty() {
         let named = if verbose { expansions.len() } else { NAMED };
-        let grants: Vec<String> = expansions
-            .iter()
-            .take(named)
-            .map(|grant| format!("{} {}", grant.access, shown(&grant.path)))
-            .collect();
+        let named = expansions.iter().take(named);
+        let grants: Vec<String> =
+            named.map(|grant| format!("{} {}", grant.access, shown(&grant.path))).collect();
         let more = match expansions.len() - grants.len() {
             0 => String::new(),
             more => format!(" ({more} more with -v)"),

@@ -14,26 +14,22 @@ use crate::message;
 pub(crate) fn completion(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "nono", &mut script);
-    message::answer(String::from_utf8_lossy(&script).trim_end())?;
-    Ok(0)
+    message::answer(String::from_utf8_lossy(&script).trim_end())
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let mut nono = Cli::command();
     nono.build();
     match (&args.dir, &args.command) {
-        (Some(dir), _) => write_all(nono, dir)?,
-        (None, None) => message::answer(&page(nono)?)?,
+        (Some(dir), _) => write_all(nono, dir),
+        (None, None) => message::answer(&page(nono)?),
         (None, Some(name)) => match nono.find_subcommand(name) {
-            Some(command) => message::answer(&page(command.clone())?)?,
+            Some(command) => message::answer(&page(command.clone())?),
             None => {
-                return Err(
-                    Failure::usage(format!("there is no command {name:?}")).hint("nono --help lists them")
-                );
+                Err(Failure::usage(format!("there is no command {name:?}")).hint("nono --help lists them"))
             }
         },
     }
-    Ok(0)
 }
 
 fn page(command: clap::Command) -> io::Result<String> {
@@ -43,7 +39,7 @@ fn page(command: clap::Command) -> io::Result<String> {
 }
 
 /// Writes a page for every command, as `clap_mangen::generate_to` does, but follows no link in `dir`.
-fn write_all(nono: clap::Command, dir: &Path) -> Result<(), Failure> {
+fn write_all(nono: clap::Command, dir: &Path) -> Result<u8, Failure> {
     std::fs::create_dir_all(dir).map_err(|error| Failure::cannot("create", dir, &error))?;
     let mut nono = nono.disable_help_subcommand(true);
     nono.build();
@@ -57,5 +53,5 @@ fn write_all(nono: clap::Command, dir: &Path) -> Result<(), Failure> {
         let mut out = links::create(&file, host.as_ref(), 0o666)?;
         page.render(&mut out).map_err(|error| Failure::cannot("write", &file, &error))?;
     }
-    Ok(())
+    Ok(0)
 }

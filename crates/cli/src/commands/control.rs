@@ -20,33 +20,29 @@ pub(crate) fn ps(args: &JsonArg) -> Result<u8, Failure> {
     }
     if args.json {
         let infos: Vec<&SessionInfo> = sessions.iter().map(|session| &session.info).collect();
-        message::answer_json(&infos)?;
+        message::answer_json(&infos)
     } else if sessions.is_empty() {
-        message::answer("no session is running")?;
+        message::answer("no session is running")
     } else {
         let mut rows = vec![TITLES.map(str::to_owned)];
         rows.extend(sessions.iter().map(|session| row(&session.info)));
-        message::answer(&table(&rows).join("\n"))?;
+        message::answer(&table(&rows).join("\n"))
     }
-    Ok(0)
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, Failure> {
     let status = control::find(&state_dir()?, &args.session)?.inspect()?;
-    message::answer_either(args.json, || &status, || details(&status).join("\n"))?;
-    Ok(0)
+    message::answer_either(args.json, || &status, || details(&status).join("\n"))
 }
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
     let session = control::find(&state_dir()?, &args.session)?;
     let (id, command) = (escape(&session.info.id), quote_all(&session.info.command));
     if args.dry_run {
-        message::answer(&format!("would stop {id}: {command}"))?;
-        return Ok(0);
+        return message::answer(&format!("would stop {id}: {command}"));
     }
     session.stop()?;
-    message::answer(&format!("stopping {id}: {command}"))?;
-    Ok(0)
+    message::answer(&format!("stopping {id}: {command}"))
 }
 
 /// Creates nothing: without a state folder no session runs.

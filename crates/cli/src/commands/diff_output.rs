@@ -9,6 +9,7 @@ use nono::snapshot::SnapshotManager;
 use crate::failure::Failure;
 use crate::message;
 use crate::paint::{self, Canvas, Span, Stat};
+use crate::units::few;
 
 /// Treats a closed pipe (`| head`, a pager that was quit) as success.
 pub(super) fn until_read_enough(written: Result<(), DiffFailure>) -> Result<(), Failure> {
@@ -55,11 +56,11 @@ impl Page<'_> {
     pub(super) fn patch(&self) -> Result<u8, Failure> {
         let mut unsaid = Vec::new();
         until_read_enough(self.write_patch(&mut unsaid))?;
-        if let [first, more @ ..] = &unsaid[..] {
-            let first = paint::title(self.set, first);
-            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        if !unsaid.is_empty() {
+            let titles: Vec<String> = unsaid.into_iter().map(|item| paint::title(self.set, item)).collect();
             message::line(&format!(
-                "warning: a patch cannot express all changes, they are comments in it: {first}{more}"
+                "warning: a patch cannot express all changes, they are comments in it: {}",
+                few(&titles, 1)
             ));
         }
         Ok(0)

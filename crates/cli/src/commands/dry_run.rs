@@ -25,47 +25,30 @@ pub(super) fn show(
     let doubtful = links::suppose(&mut request, &profile, host, workdir)?;
     let policy = session::resolve(&request, &profile, host)?;
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut lines = Vec::new();
-    let mut put = |line: String| lines.push(line);
-    put(format!("command: {}", nono::diagnostic::quote_all(&words)));
-    put(format!("mode: {strategy}"));
-    put(format!("profile: {}", profile.chain.join(" < ")));
-    for project in &request.projects {
+    let mut lines = vec![
+        format!("command: {}", nono::diagnostic::quote_all(&words)),
+        format!("mode: {strategy}"),
+        format!("profile: {}", profile.chain.join(" < ")),
+    ];
+    lines.extend(request.projects.iter().map(|project| {
         let used = if project.agreed { "used" } else { "only its restrictions are used" };
-        put(format!("project's profile: {} ({used})", shown(&project.file)));
-    }
-    put(format!("working directory: {}", shown(&policy.workdir)));
-    put("grants:".to_owned());
-    for grant in &policy.grants {
+        format!("project's profile: {} ({used})", shown(&project.file))
+    }));
+    lines.extend([format!("working directory: {}", shown(&policy.workdir)), "grants:".to_owned()]);
+    lines.extend(policy.grants.iter().map(|grant| {
         let kind = if grant.is_file { "file" } else { "dir" };
-        let spelled = if grant.original == grant.resolved {
-            String::new()
-        } else {
-            format!(" (given as {})", shown(&grant.original))
-        };
-        put(format!("  {} ({}) {kind} [{}]{spelled}", shown(&grant.resolved), grant.access, grant.source));
-    }
-    for typed in &doubtful {
-        put(format!("asks before it is granted: {}", links::words(typed)));
-    }
-    for line in closed(&policy).into_iter().chain(sockets(&policy)) {
-        put(line);
-    }
-    put(format!("network: {}", session::network_word(&policy.network)));
-    for host in &policy.hosts {
-        put(format!("  {} [{}]", host.rule, host.source));
-    }
-    put(format!("environment: {}", environment(&policy)));
-    if let Some(limits) = limits(&policy.limits) {
-        put(format!("limits: {limits}"));
-    }
-    for note in &policy.notes {
-        if let Some(line) = note_words(note) {
-            put(format!("note: {line}"));
-        }
-    }
-    message::answer(&lines.join("\n"))?;
-    Ok(0)
+        let is_same = grant.original == grant.resolved;
+        let spelled = if is_same { String::new() } else { format!(" (given as {})", shown(&grant.original)) };
+        format!("  {} ({}) {kind} [{}]{spelled}", shown(&grant.resolved), grant.access, grant.source)
+    }));
+    lines.extend(doubtful.iter().map(|typed| format!("asks before it is granted: {}", links::words(typed))));
+    lines.extend(closed(&policy).into_iter().chain(sockets(&policy)));
+    lines.push(format!("network: {}", session::network_word(&policy.network)));
+    lines.extend(policy.hosts.iter().map(|host| format!("  {} [{}]", host.rule, host.source)));
+    lines.push(format!("environment: {}", environment(&policy)));
+    lines.extend(limits(&policy.limits).map(|limits| format!("limits: {limits}")));
+    lines.extend(policy.notes.iter().filter_map(note_words).map(|line| format!("note: {line}")));
+    message::answer(&lines.join("\n"))
 }
 
 fn closed(policy: &ResolvedPolicy) -> Vec<String> {

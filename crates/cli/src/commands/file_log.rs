@@ -32,7 +32,7 @@ pub(crate) fn log(args: &LogArgs) -> Result<u8, Failure> {
     let log = FileLog { catalogue: &sessions.catalogue, checkpoints: &checkpoints };
     let versions = log.versions(&path)?;
     if args.json {
-        message::answer_json(&json(&path, &versions))?;
+        message::answer_json(&json(&path, &versions))
     } else if versions.is_empty() {
         return Err(Failure::refused(format!("no session or checkpoint has a version of {}", shown(&path)))
             .hint("`nono status` shows what is protected here"));
@@ -41,9 +41,8 @@ pub(crate) fn log(args: &LogArgs) -> Result<u8, Failure> {
         lines.extend(versions.iter().flat_map(version));
         let shown = args.path.display();
         lines.extend([String::new(), format!("print one:  nono cat VERSION:{}", escape(&shown.to_string()))]);
-        message::answer(&lines.join("\n"))?;
+        message::answer(&lines.join("\n"))
     }
-    Ok(0)
 }
 
 pub(crate) fn cat(args: &CatArgs) -> Result<u8, Failure> {

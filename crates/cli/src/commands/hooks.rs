@@ -83,8 +83,7 @@ fn tell(
     consent: ConsentArgs,
 ) -> Result<u8, Failure> {
     if consent.json {
-        message::answer_json(&json::plan(plan, applied))?;
-        return Ok(0);
+        return message::answer_json(&json::plan(plan, applied));
     }
     match applied {
         None if plan.changes.is_empty() => {
@@ -184,8 +183,7 @@ fn typed_rollback(typed: Option<&str>) -> Result<u8, Failure> {
         // Input that is not text names no checkpoint.
         let _ = std::io::stdin().lock().take(TYPED).read_to_string(&mut read);
     }
-    message::answer(&rollback_said(typed.unwrap_or(&read)))?;
-    Ok(0)
+    message::answer(&rollback_said(typed.unwrap_or(&read)))
 }
 
 /// Output of `/rollback` with these arguments.

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::host::{host, request_socket};
 use crate::message;
 use crate::progress::observed;
+use crate::units::few;
 
 /// Maximum number of autorun files listed.
 const NAMED: usize = 5;
@@ -29,11 +30,8 @@ pub(super) fn end_here() -> Result<(), Failure> {
     let catalogue = Catalogue::new(&host.context.state_dir);
     let cwd = host.context.cwd.canonicalize().unwrap_or(host.context.cwd);
     for Killed { info, closed } in end_killed(&host.context.state_dir, &cwd) {
-        let (id, command) = (escape(&info.id), escape(&quote_all(&info.command)));
-        message::line(&format!(
-            "session {id} ({command}, {}) was killed together with nono",
-            ago(&info.started)
-        ));
+        let (id, command, time) = (escape(&info.id), escape(&quote_all(&info.command)), ago(&info.started));
+        message::line(&format!("session {id} ({command}, {time}) was killed together with nono"));
         match closed {
             Ok(true) => message::line("its audit log was closed and marked as interrupted"),
             Ok(false) => {}
@@ -106,7 +104,5 @@ fn later(set: &ChangeSet) -> Option<String> {
         .filter(|item| item.executes_later.is_some())
         .map(|item| shown(&set.shown(&item.path)))
         .collect();
-    let named = paths.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = if paths.len() > NAMED { format!(" and {} more", paths.len() - NAMED) } else { String::new() };
-    (!paths.is_empty()).then(|| format!("will execute later: {named}{more}"))
+    (!paths.is_empty()).then(|| format!("will execute later: {}", few(&paths, NAMED)))
 }

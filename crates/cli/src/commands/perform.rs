@@ -115,8 +115,8 @@ pub(crate) fn attempt(
         return Ok(completed);
     }
     if consent.dry_run {
-        show_plan(&task, &plan, consent.json)?;
-        return Ok(Performed::Done(0));
+        let text = || plan_lines(&task, &plan, Length::All).join("\n");
+        return message::answer_either(consent.json, || task.plan_json(&plan), text).map(Performed::Done);
     }
     if asks && has_work(&plan) {
         message::line(&plan_lines(&task, &plan, Length::Cut).join("\n"));
@@ -175,12 +175,6 @@ pub(super) fn plan_lines(task: &impl Restoration, plan: &Plan, length: Length) -
     lines.extend(task.plan_notes(plan));
     lines.extend(task.hint(&plan.kept));
     lines
-}
-
-/// Prints the plan of a dry run.
-fn show_plan(task: &impl Restoration, plan: &Plan, as_json: bool) -> Result<(), Failure> {
-    let text = || plan_lines(task, plan, Length::All).join("\n");
-    message::answer_either(as_json, || task.plan_json(plan), text)
 }
 
 pub(super) fn report(task: &impl Restoration, done: &Done, as_json: bool) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nono::diagnostic::{escape, shown};
 use nono::{DiffChange, MergedProfile, ProfileOrigin, ProfileRef, ProfileStore};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::project_profile;
 use crate::args::{ProfileCommand, here, profile_ref};
@@ -25,10 +25,7 @@ pub(crate) fn profile(command: ProfileCommand) -> Result<u8, Failure> {
             init(&store, dir.as_deref(), (&name, &extends), dry_run)
         }
         ProfileCommand::Trust(args) => project_profile::trust(&args),
-        ProfileCommand::Schema => {
-            message::answer_json(&nono::profile_schema())?;
-            Ok(0)
-        }
+        ProfileCommand::Schema => message::answer_json(&nono::profile_schema()),
     }
 }
 
@@ -48,23 +45,20 @@ fn list(store: &ProfileStore, as_json: bool) -> Result<u8, Failure> {
                 "error": info.error,
             })
         };
-        message::answer_json(&profiles.iter().map(entry).collect::<Vec<_>>())?;
-        return Ok(0);
+        return message::answer_json(&profiles.iter().map(entry).collect::<Vec<_>>());
     }
-    let lines: Vec<String> = profiles
-        .iter()
-        .map(|info| match &info.error {
-            Some(error) => format!("{:<14} unusable: {}", escape(&info.name), escape(error)),
-            None => format!(
-                "{:<14} {} ({})",
-                escape(&info.name),
-                escape(info.description.as_deref().unwrap_or("")),
-                origin(&info.source)
-            ),
-        })
-        .collect();
-    message::answer(&lines.join("\n"))?;
-    Ok(0)
+    let line = |info: &nono::ProfileInfo| {
+        let about = match &info.error {
+            Some(error) => format!("unusable: {}", escape(error)),
+            None => {
+                let description = escape(info.description.as_deref().unwrap_or(""));
+                format!("{description} ({})", origin(&info.source))
+            }
+        };
+        format!("{:<14} {about}", escape(&info.name))
+    };
+    let lines: Vec<String> = profiles.iter().map(line).collect();
+    message::answer(&lines.join("\n"))
 }
 
 fn load(store: &ProfileStore, text: &str) -> Result<MergedProfile, Failure> {
@@ -76,56 +70,44 @@ fn show(store: &ProfileStore, name: &str, as_json: bool) -> Result<u8, Failure> 
     let profile = load(store, name)?;
     let value = profile_json(&profile);
     if as_json {
-        message::answer_json(&value)?;
-        return Ok(0);
+        return message::answer_json(&value);
     }
     let mut lines = vec![format!("{}: {}", profile.name(), profile.description.as_deref().unwrap_or(""))];
     lines.push(format!("inherits: {}", profile.chain.join(" < ")));
     for (key, entry) in value.as_object().into_iter().flatten() {
         lines.extend(section(key, entry));
     }
-    message::answer(&lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n"))?;
-    Ok(0)
+    message::answer(&lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n"))
 }
 
 /// Lines `key: value`; lists have one entry per line.
-fn section(key: &str, value: &serde_json::Value) -> Vec<String> {
+fn section(key: &str, value: &Value) -> Vec<String> {
     match value {
-        serde_json::Value::Object(map) => {
+        Value::Object(map) => {
             map.iter().flat_map(|(inner, value)| section(&format!("{key}.{inner}"), value)).collect()
         }
-        serde_json::Value::Array(list) if list.is_empty() => Vec::new(),
-        serde_json::Value::Array(list) => {
-            let entry =
-                |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Value::Array(list) if list.is_empty() => Vec::new(),
+        Value::Array(list) => {
+            let entry = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             std::iter::once(format!("{key}:"))
                 .chain(list.iter().map(|value| format!("  {}", entry(value))))
                 .collect()
         }
-        serde_json::Value::Null => Vec::new(),
+        Value::Null => Vec::new(),
         other => vec![format!("{key}: {}", other.as_str().map_or_else(|| other.to_string(), str::to_owned))],
     }
 }
 
-fn profile_json(profile: &MergedProfile) -> serde_json::Value {
+fn profile_json(profile: &MergedProfile) -> Value {
     let paths = |list: &[nono::ProfilePath]| list.iter().map(|at| at.path.clone()).collect::<Vec<_>>();
-    let grants: Vec<String> = profile
-        .filesystem
-        .grants
-        .iter()
-        .map(|grant| {
-            format!(
-                "{} ({}){}",
-                grant.at.path,
-                grant.access,
-                if grant.at.optional { " optional" } else { "" }
-            )
-        })
-        .collect();
+    let grants = profile.filesystem.grants.iter().map(|grant| {
+        let optional = if grant.at.optional { " optional" } else { "" };
+        format!("{} ({}){optional}", grant.at.path, grant.access)
+    });
     json!({
         "groups": profile.groups,
         "filesystem": {
-            "grants": grants,
+            "grants": grants.collect::<Vec<_>>(),
             "deny": paths(&profile.filesystem.deny),
             "bypass_protection": paths(&profile.filesystem.bypass_protection),
             "unix_socket": paths(&profile.filesystem.unix_socket),
@@ -165,13 +147,12 @@ fn validate(store: &ProfileStore, files: &[std::path::PathBuf]) -> Result<u8, Fa
     let mut bad = 0;
     for file in files {
         match store.validate(file) {
-            Ok(_) => message::answer(&format!("{}: valid", shown(file)))?,
+            Ok(_) => {
+                message::answer(&format!("{}: valid", shown(file)))?;
+            }
             Err(error) => {
                 bad += 1;
-                message::line(&format!("error: {error}"));
-                if let Some(hint) = error.hint() {
-                    message::line(&format!("hint: {hint}"));
-                }
+                Failure::from(error).report();
             }
         }
     }
@@ -190,12 +171,10 @@ fn init(
     let file = dir.join(format!("{name}.json"));
     check_new_name(store, name, &file)?;
     if dry_run {
-        message::answer(text.trim_end())?;
-        return Ok(0);
+        return message::answer(text.trim_end());
     }
     write_new(&file, &text)?;
-    message::answer(&format!("{}\nuse it with: nono run -p {name} -- command", shown(&file)))?;
-    Ok(0)
+    message::answer(&format!("{}\nuse it with: nono run -p {name} -- command", shown(&file)))
 }
 
 /// Writes a profile that must not exist yet.

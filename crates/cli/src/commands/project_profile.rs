@@ -148,12 +148,10 @@ pub(super) fn trust(args: &TrustArgs) -> Result<u8, Failure> {
         let mut text = vec![format!("{} ({})", shown(project.file()), standing(project.standing))];
         text.extend(lines("", &project.meaning.entries()));
         text.push(format!("  sha256   {}", project.digest()));
-        message::answer(&text.join("\n"))?;
-        return Ok(0);
+        return message::answer(&text.join("\n"));
     }
     if project.standing.is_used() {
-        message::answer(&format!("{}: {}", shown(project.file()), standing(project.standing)))?;
-        return Ok(0);
+        return message::answer(&format!("{}: {}", shown(project.file()), standing(project.standing)));
     }
     if !message::can_ask() {
         return Err(Failure::refused("not agreed to: there is no terminal to ask on")
@@ -179,8 +177,7 @@ fn forget(root: &Path, host: &Host) -> Result<u8, Failure> {
         format!("forgot your answer about the profile of {root}")
     } else {
         format!("you have given no answer about a profile of {root}")
-    })?;
-    Ok(0)
+    })
 }
 
 /// State of the user's agreement, in words.

@@ -65,8 +65,7 @@ fn hand_over(args: &RequestArgs, fd: OwnedFd, path: &Path, access: AccessMode) -
             Ok(_) => Ok(0),
         };
     }
-    message::answer(&format!("granted: {access} {}", shown(path)))?;
-    Ok(0)
+    message::answer(&format!("granted: {access} {}", shown(path)))
 }
 
 fn value(path: &Path, access: AccessMode, answer: &FileRequestAnswer) -> Value {

@@ -16,7 +16,7 @@ use crate::args::CommonArgs;
 use crate::message;
 use crate::progress::Bar;
 use crate::review;
-use crate::units::{bytes, count, seconds};
+use crate::units::{bytes, count, files, seconds};
 
 /// Run observer that prints to the terminal.
 pub(super) struct TerminalObserver {
@@ -62,7 +62,7 @@ impl RunObserver for TerminalObserver {
         let coverage = baseline.coverage;
         let mut line = format!(
             "snapshot 0: {}, {} in {}",
-            count(coverage.files, "file", "files").unwrap_or_else(|| "no files".to_owned()),
+            files(coverage.files),
             bytes(coverage.bytes),
             seconds(baseline.took)
         );

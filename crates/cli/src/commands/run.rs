@@ -22,6 +22,7 @@ use crate::args::{CommonArgs, DiagnosticArgs, RunArgs, ShellArgs, WrapArgs, firs
 use crate::failure::{Failure, words};
 use crate::host::host;
 use crate::message;
+use crate::units::few;
 use crate::{approver, prompt};
 
 pub(crate) fn run(args: RunArgs) -> Result<u8, Failure> {
@@ -313,14 +314,9 @@ fn held_back(saved: &SavedReport) -> Option<String> {
     if let Some(problem) = &saved.problem {
         return Some(format!("warning: {file}: the agent's changes were not saved: {}", escape(problem)));
     }
-    let first: Vec<String> = saved.inside.iter().take(SHOWN).map(|key| escape(key)).collect();
-    let more = match saved.inside.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let keys = first.join(", ");
-    let said = format!("{file}: {keys}{more}: saved for sandboxed runs in this directory only");
-    (!first.is_empty()).then_some(said)
+    let keys: Vec<String> = saved.inside.iter().map(|key| escape(key)).collect();
+    let some = few(&keys, SHOWN);
+    (!keys.is_empty()).then(|| format!("{file}: {some}: saved for sandboxed runs in this directory only"))
 }
 
 /// Warning about projects without a checkpoint, in one line.

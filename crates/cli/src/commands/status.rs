@@ -28,8 +28,7 @@ pub(crate) fn status(args: &JsonArg) -> Result<u8, Failure> {
     }
     status.problems.append(&mut problems);
     if args.json {
-        message::answer_json(&status.json())?;
-        return Ok(0);
+        return message::answer_json(&status.json());
     }
     message::answer(&page(&status).join("\n"))?;
     message::problems("warning", &status.problems);
@@ -39,23 +38,11 @@ pub(crate) fn status(args: &JsonArg) -> Result<u8, Failure> {
 fn page(status: &DirectoryStatus) -> Vec<String> {
     let mut lines = vec![shown(&status.dir), String::new()];
     section(&mut lines, "Protected", protected(status));
-    section(
-        &mut lines,
-        "Running",
-        status
-            .running
-            .iter()
-            .map(|one| {
-                let info = &one.info;
-                format!(
-                    "{}  {}  {}",
-                    escape(&info.id),
-                    ago(&info.started),
-                    shortened(quote_all(&info.command), WHAT)
-                )
-            })
-            .collect(),
-    );
+    let running = status.running.iter().map(|one| {
+        let command = shortened(quote_all(&one.info.command), WHAT);
+        format!("{}  {}  {command}", escape(&one.info.id), ago(&one.info.started))
+    });
+    section(&mut lines, "Running", running.collect());
     section(&mut lines, "Can be undone", undoable(status));
     section(&mut lines, "Not covered by the last session", not_covered(status));
     let width = status.next.iter().map(|command| command.chars().count()).max().unwrap_or(0);

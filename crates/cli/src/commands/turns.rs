@@ -40,18 +40,16 @@ pub(crate) fn turns(args: &TurnsArgs) -> Result<u8, Failure> {
         let Some((at, turn)) = at.and_then(|at| Some((at, all.get(at)?))) else {
             return Err(Failure::new("the checkpoint before that turn is gone"));
         };
-        message::answer_either(args.json, || json::turn(turn), || whole(at + 1, turn, &project))?;
-        return Ok(0);
+        return message::answer_either(args.json, || json::turn(turn), || whole(at + 1, turn, &project));
     }
     if args.json {
-        message::answer_json(&json::turns(&project, &all))?;
+        message::answer_json(&json::turns(&project, &all))
     } else if all.is_empty() {
         let none = format!("no agent has worked in {} with hooks yet", shown(&project));
-        message::answer(&format!("{none}; `nono hooks install AGENT` turns them on"))?;
+        message::answer(&format!("{none}; `nono hooks install AGENT` turns them on"))
     } else {
-        message::answer(&format!("{}\n\n{HINTS}", list(&project, &all)))?;
+        message::answer(&format!("{}\n\n{HINTS}", list(&project, &all)))
     }
-    Ok(0)
 }
 
 fn list(project: &Path, all: &[WorkedTurn]) -> String {

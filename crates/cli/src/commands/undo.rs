@@ -84,11 +84,8 @@ impl Both {
         let link = self.projects.manager.find_turn(&self.dir, turn)?;
         let (paths, conflicts) = (wanted.paths.clone(), wanted.conflicts);
         let choice = CheckpointChoice { paths, conflicts, ..CheckpointChoice::default() };
-        let task = OfProject::new(
-            &mut self.projects,
-            self.dir.clone(),
-            CheckpointTask::Turn(Box::new(link), choice),
-        );
+        let task = CheckpointTask::Turn(Box::new(link), choice);
+        let task = OfProject::new(&mut self.projects, self.dir.clone(), task);
         perform(task.within_undo(), wanted.consent)
     }
 
@@ -164,14 +161,9 @@ impl Both {
         }
         match super::checkpoints::newest_here() {
             Ok(Some(newest)) => {
-                Failure::refused(format!("there is nothing left to undo in {}", shown(&self.dir))).hint(
-                    format!(
-                        "checkpoint {id} ({}, {}) was taken here: nono undo --to {id}",
-                        escape(&newest.reason),
-                        ago(&newest.time),
-                        id = newest.id.short()
-                    ),
-                )
+                let (id, reason, time) = (newest.id.short(), escape(&newest.reason), ago(&newest.time));
+                Failure::refused(format!("there is nothing left to undo in {}", shown(&self.dir)))
+                    .hint(format!("checkpoint {id} ({reason}, {time}) was taken here: nono undo --to {id}"))
             }
             // Problems with checkpoints were reported before.
             _ => error.into(),

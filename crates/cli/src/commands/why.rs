@@ -1,6 +1,6 @@
 //! `nono why`: explains whether a path or host is open, by which rule, and what would open it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nono::diagnostic::{quote_all, shown, words};
 use nono::session;
@@ -65,8 +65,8 @@ pub(super) struct WhyAnswer {
 /// Whether a path is open, and the result of the query.
 pub(super) fn about_path(
     policy: &ResolvedPolicy,
-    here: &std::path::Path,
-    path: &std::path::Path,
+    here: &Path,
+    path: &Path,
     op: AccessMode,
 ) -> (WhyAnswer, QueryResult) {
     let result = query_path_on(policy, &HostFacts, here, path, op);
@@ -116,7 +116,7 @@ fn asked_policy(args: &WhyArgs) -> Result<(ResolvedPolicy, Option<PathBuf>, Vec<
     Ok((policy, unused, doubtful))
 }
 
-fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> String {
+fn path_text(path: &Path, op: AccessMode, result: &QueryResult) -> String {
     let mut lines = Vec::new();
     match result {
         QueryResult::Allowed { granted_path, access, source } => {
@@ -147,7 +147,7 @@ fn path_text(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> St
     lines.join("\n")
 }
 
-fn is_missing(path: &std::path::Path) -> bool {
+fn is_missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
@@ -166,7 +166,7 @@ fn rule_source(reason: &DeniedReason) -> Option<String> {
     }
 }
 
-fn path_json(path: &std::path::Path, op: AccessMode, result: &QueryResult) -> Value {
+fn path_json(path: &Path, op: AccessMode, result: &QueryResult) -> Value {
     let mut value = json!(result);
     value["path"] = json!(path.to_string_lossy());
     value["operation"] = json!(op);

@@ -82,7 +82,7 @@ pub(crate) fn pairs(kinds: impl Iterator<Item = LineKind>) -> Vec<(Option<usize>
 }
 
 /// Wraps a line at this width; returns at least one row.
-fn broken(spans: Vec<Span>, width: usize) -> Vec<Vec<Span>> {
+pub(crate) fn broken(spans: Vec<Span>, width: usize) -> Vec<Vec<Span>> {
     let mut rows = vec![Vec::new()];
     let mut used = 0;
     for span in spans {

@@ -8,7 +8,7 @@ mod unified;
 
 use nono::rollback::{LineKind, PatchLine, Segment};
 
-pub(crate) use columns::{pairs, side_by_side};
+pub(crate) use columns::{broken, pairs, side_by_side};
 pub(crate) use header::{header, mark, title};
 pub(crate) use stat::{Stat, stat};
 pub(crate) use unified::unified;
@@ -31,8 +31,8 @@ pub(crate) enum Style {
 /// Piece of escaped text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    text: String,
-    style: Style,
+    pub(crate) text: String,
+    pub(crate) style: Style,
 }
 
 impl Span {
@@ -43,15 +43,6 @@ impl Span {
 
     pub(crate) fn plain(text: impl Into<String>) -> Span {
         Span::new(text, Style::Plain)
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Other text in the same style.
-    pub(crate) fn with(&self, text: String) -> Span {
-        Span::new(text, self.style)
     }
 
     fn columns(&self) -> usize {

@@ -9,7 +9,7 @@ use nono::AccessMode;
 use nono::approval::{Object, Question, Subject};
 
 use super::characters::misleads;
-use crate::paint::{Canvas, Span, Style};
+use crate::paint::{self, Canvas, Span, Style};
 use crate::review::text;
 
 const PREFIX: &str = "[nono] ";
@@ -162,27 +162,11 @@ impl Page {
         let head = format!("{PREFIX}{indent}");
         // A terminal that is too narrow for anything gets what it can show.
         let room = self.canvas.width.saturating_sub(text::columns(&head) + 1).max(1);
-        let (mut lines, mut line, mut used) = (Vec::new(), Vec::new(), 0);
-        for span in spans {
-            let mut piece = String::new();
-            for c in span.text().chars() {
-                let width = text::columns(c.encode_utf8(&mut [0; 4]));
-                if used + width > room {
-                    line.push(span.with(std::mem::take(&mut piece)));
-                    lines.push(std::mem::take(&mut line));
-                    used = 0;
-                }
-                piece.push(c);
-                used += width;
-            }
-            line.push(span.with(piece));
-        }
-        lines.push(line);
         let draw = |line: Vec<Span>| {
             let spans: Vec<Span> = std::iter::once(Span::plain(head.clone())).chain(line).collect();
             self.canvas.line(&spans).trim_end_matches('\n').to_owned()
         };
-        lines.into_iter().map(draw).collect()
+        paint::broken(spans.to_vec(), room).into_iter().map(draw).collect()
     }
 }
 

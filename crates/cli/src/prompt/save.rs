@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nono::approval::Scope;
 use nono::diagnostic::shown;
 use nono::report::Expansion;
-use nono::{AccessMode, ProfileRef, ProfileStore};
+use nono::{GrantKind, ProfileRef, ProfileStore, grant_flag};
 use serde_json::{Map, Value, json};
 
 use crate::message;
@@ -69,8 +69,7 @@ pub(crate) fn save(dir: Option<&Path>, used: Option<&ProfileRef>, expansions: &[
         Err(error) => {
             message::line(&format!("the grants were not saved: {error}"));
             for grant in named {
-                let (_, flag) = places(grant);
-                message::line(&format!("  next time: {flag} {}", shown(&grant.path)));
+                message::line(&format!("  next time: {} {}", flag(grant), shown(&grant.path)));
             }
         }
     }
@@ -149,7 +148,7 @@ fn fresh(dir: &Path, name: &str, base: &str) -> Result<Map<String, Value>, Unsav
 
 /// Adds a grant; false if it is there already. `None`: the profile has an unexpected form.
 fn add(profile: &mut Map<String, Value>, grant: &Expansion) -> Option<bool> {
-    let (key, _) = places(grant);
+    let key = flag(grant).trim_start_matches("--").replace('-', "_");
     let path = grant.path.to_str()?;
     let filesystem = profile.entry("filesystem").or_insert_with(|| json!({})).as_object_mut()?;
     let list = filesystem.entry(key).or_insert_with(|| json!([])).as_array_mut()?;
@@ -162,16 +161,9 @@ fn add(profile: &mut Map<String, Value>, grant: &Expansion) -> Option<bool> {
     Some(true)
 }
 
-/// Profile list and flag for a grant.
-fn places(grant: &Expansion) -> (&'static str, &'static str) {
-    match (grant.access, grant.is_dir) {
-        (AccessMode::Read, true) => ("read", "--read"),
-        (AccessMode::Write, true) => ("write", "--write"),
-        (AccessMode::ReadWrite, true) => ("allow", "--allow"),
-        (AccessMode::Read, false) => ("read_file", "--read-file"),
-        (AccessMode::Write, false) => ("write_file", "--write-file"),
-        (AccessMode::ReadWrite, false) => ("allow_file", "--allow-file"),
-    }
+/// Flag for a grant; a profile's list has the same name, written with `_`.
+fn flag(grant: &Expansion) -> &'static str {
+    grant_flag(grant.access, if grant.is_dir { GrantKind::Directory } else { GrantKind::File })
 }
 
 /// Replaces a file atomically.
@@ -196,6 +188,8 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use nono::AccessMode;
+
     use super::*;
 
     fn grant(path: &str, access: AccessMode, is_dir: bool) -> Expansion {

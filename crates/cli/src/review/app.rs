@@ -7,12 +7,13 @@ use std::path::Path;
 use nono::rollback::{ChangeSet, Done, RestoreChoice, RollbackError, SnapshotInfo};
 use nono::snapshot::SnapshotId;
 
-use super::labels::{self, LabelLine};
+use super::labels;
 use super::marks::{MarkedItems, item_paths};
 use super::source::ReviewSource;
 use super::tree::{ChangeTree, Row};
 use super::view::{View, ViewLine, Views};
 use super::watch::undisturbed;
+use crate::paint::Span;
 use crate::syntax::Syntax;
 
 /// Scroll position of a list: selected row, first visible row, number of visible rows.
@@ -65,12 +66,12 @@ pub(super) enum Mode {
     Planning(RestoreChoice),
     Plan {
         choice: RestoreChoice,
-        said: Vec<LabelLine>,
+        said: Vec<Span>,
         top: usize,
     },
     Restoring(RestoreChoice),
     Done {
-        said: Vec<LabelLine>,
+        said: Vec<Span>,
         top: usize,
     },
     Timeline {

@@ -3,39 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nono::diagnostic::escape;
 use nono::rollback::{ChangeCounts, ChangeSet, Done, Plan, RestoreChoice};
 use nono::snapshot::{Change, ChangeType, Coverage, Lost, SnapshotId};
 
 use super::text;
 use crate::message;
+use crate::paint::{Span, Style};
 
-/// Line of a plan or of an outcome.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LabelLine {
-    pub(super) weight: LineWeight,
-    pub(super) text: String,
+fn title(text: impl Into<String>) -> Span {
+    Span::new(text, Style::Title)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineWeight {
-    Title,
-    Plain,
-    /// Something is kept, or was not done.
-    Warning,
-}
-
-impl LabelLine {
-    fn title(text: impl Into<String>) -> LabelLine {
-        LabelLine { weight: LineWeight::Title, text: text.into() }
-    }
-
-    fn plain(text: impl Into<String>) -> LabelLine {
-        LabelLine { weight: LineWeight::Plain, text: text.into() }
-    }
-
-    fn warning(text: impl Into<String>) -> LabelLine {
-        LabelLine { weight: LineWeight::Warning, text: text.into() }
-    }
+/// Something is kept, or was not done.
+fn warning(text: impl Into<String>) -> Span {
+    Span::new(text, Style::Warning)
 }
 
 /// Number with a noun: `12 changes`, `1 change`.
@@ -87,95 +69,88 @@ pub(super) fn plan(
     plan: &Plan,
     choice: &RestoreChoice,
     coverage: Option<&Coverage>,
-) -> Vec<LabelLine> {
+) -> Vec<Span> {
     let name = |path: &Path| text::name(&set.shown(path));
     let hunks: BTreeMap<&Path, usize> =
         choice.hunks.iter().map(|(item, hunks)| (item.path.as_path(), hunks.len())).collect();
     let change = |change: Change| {
         let part = hunks.get(change.path.as_path()).map(|count| format!(" ({})", several(*count, "hunk")));
-        LabelLine::plain(format!("{} {}{}", deed(&change), name(&change.path), part.unwrap_or_default()))
+        Span::plain(format!("{} {}{}", deed(&change), name(&change.path), part.unwrap_or_default()))
     };
-    let mut said = vec![LabelLine::title(format!("Restore to {}", point(&set.from)))];
+    let mut said = vec![title(format!("Restore to {}", point(&set.from)))];
     if plan.changes.is_empty() && plan.merges.is_empty() {
-        said.push(LabelLine::plain("nothing to do: everything marked is as it was, or is kept"));
+        said.push(Span::plain("nothing to do: everything marked is as it was, or is kept"));
     }
     if plan.cannot_tell_conflicts {
-        said.push(LabelLine::warning(
+        said.push(warning(
             "the session has no final snapshot, so nono cannot tell your later changes from the command's",
         ));
     }
     said.extend(plan.changes.iter().map(change));
     if plan.may_be_others && !plan.changes.is_empty() {
-        said.push(LabelLine::plain(message::MAY_BE_YOURS));
+        said.push(Span::plain(message::MAY_BE_YOURS));
     }
     said.extend(plan.merges.iter().map(|merge| {
         let how = if merge.clean { "merge      " } else { "with conflict markers:" };
-        LabelLine::plain(format!("{how} {}", name(&merge.path)))
+        Span::plain(format!("{how} {}", name(&merge.path)))
     }));
     if !plan.kept.is_empty() {
-        said.push(LabelLine::title(format!("Kept: {}", several(plan.kept.len(), "path"))));
-        said.extend(
-            plan.kept.iter().map(|kept| LabelLine::warning(format!("{}: {}", name(&kept.path), kept.why))),
-        );
+        said.push(title(format!("Kept: {}", several(plan.kept.len(), "path"))));
+        said.extend(plan.kept.iter().map(|kept| warning(format!("{}: {}", name(&kept.path), kept.why))));
     }
     said.extend(lost(&plan.lost));
-    said.extend(plan.notes.iter().map(|note| LabelLine::warning(nono::diagnostic::escape(note))));
+    said.extend(plan.notes.iter().map(|note| warning(escape(note))));
     said.extend(coverage.into_iter().flat_map(not_covered));
     said
 }
 
 /// Lines about what the snapshot does not cover, so that no restore touches it.
-fn not_covered(coverage: &Coverage) -> Vec<LabelLine> {
+fn not_covered(coverage: &Coverage) -> Vec<Span> {
     if coverage.left_out.is_empty() {
         return Vec::new();
     }
-    let mut said = vec![LabelLine::title("Not covered, so never touched")];
+    let mut said = vec![title("Not covered, so never touched")];
     for left in &coverage.left_out {
         let total = usize::try_from(left.entries).unwrap_or(usize::MAX);
-        let shown = left.examples.iter().map(|example| {
-            LabelLine::plain(nono::diagnostic::escape(&format!(
-                "{}: {}",
-                example.path.display(),
-                example.reason
-            )))
-        });
+        let shown = left
+            .examples
+            .iter()
+            .map(|example| Span::plain(escape(&format!("{}: {}", example.path.display(), example.reason))));
         said.extend(shown);
         let more = total.saturating_sub(left.examples.len());
         if more > 0 {
-            said.push(LabelLine::plain(format!("... and {more} more")));
+            said.push(Span::plain(format!("... and {more} more")));
         }
     }
     said
 }
 
 /// Lines about what no restore brings back.
-fn lost(lost: &[Lost]) -> impl Iterator<Item = LabelLine> + '_ {
-    lost.iter().map(|lost| LabelLine::warning(nono::diagnostic::escape(&lost.to_string())))
+fn lost(lost: &[Lost]) -> impl Iterator<Item = Span> + '_ {
+    lost.iter().map(|lost| warning(escape(&lost.to_string())))
 }
 
-pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<LabelLine> {
+pub(super) fn done(set: &ChangeSet, done: &Done) -> Vec<Span> {
     let name = |path| text::name(&set.shown(path));
     let count = done.changes.len() + done.merged.len();
-    let mut said = vec![LabelLine::title(match count {
+    let mut said = vec![title(match count {
         0 => "Nothing was restored".to_owned(),
         count => format!("Restored {}", several(count, "path")),
     })];
-    said.extend(done.failed.iter().map(|(path, why)| {
-        LabelLine::warning(format!("failed: {}: {}", name(path), nono::diagnostic::escape(why)))
-    }));
     said.extend(
-        done.kept.iter().map(|kept| LabelLine::warning(format!("kept: {}: {}", name(&kept.path), kept.why))),
+        done.failed.iter().map(|(path, why)| warning(format!("failed: {}: {}", name(path), escape(why)))),
     );
+    said.extend(done.kept.iter().map(|kept| warning(format!("kept: {}: {}", name(&kept.path), kept.why))));
     said.extend(lost(&done.lost));
     if done.interrupted {
-        said.push(LabelLine::warning("interrupted: `nono rollback recover` completes it"));
+        said.push(warning("interrupted: `nono rollback recover` completes it"));
     }
     if !done.kept.is_empty() {
-        said.push(LabelLine::plain("`nono rollback restore --force` or `--merge` restores these too"));
+        said.push(Span::plain("`nono rollback restore --force` or `--merge` restores these too"));
     }
-    said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(LabelLine::warning));
+    said.extend(done.unrecorded.as_deref().map(message::unrecorded).map(warning));
     if let Some(undo) = &done.undo {
-        said.push(LabelLine::plain(format!("undo this with: nono rollback undo {undo}")));
+        said.push(Span::plain(format!("undo this with: nono rollback undo {undo}")));
     }
     said
 }
@@ -189,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(said: &[LabelLine]) -> Vec<&str> {
+    fn texts(said: &[Span]) -> Vec<&str> {
         said.iter().map(|said| said.text.as_str()).collect()
     }
 
@@ -229,7 +204,7 @@ mod tests {
             "... and 2 more",
         ];
         assert_eq!(texts(&said), expected);
-        assert_eq!(said[5].weight, LineWeight::Warning);
+        assert_eq!(said[5].style, Style::Warning);
     }
 
     #[test]

@@ -6,14 +6,13 @@ use std::io::{self, BufRead, Write};
 use nono::interrupt::Interrupts;
 use nono::rollback::{ChangeSet, Done, RestoreChoice};
 
-use super::labels::{LabelLine, LineWeight};
 use super::marks::MarkedItems;
 use super::source::ReviewSource;
 use super::view::{View, ViewLine};
 use super::{labels, report, screen, text};
 use crate::failure::Failure;
 use crate::message;
-use crate::paint;
+use crate::paint::{self, Span, Style};
 
 /// Maximum number of autorun files in the first line.
 const NAMED: usize = 3;
@@ -88,9 +87,9 @@ fn confirm(
 }
 
 /// Prints a plan with long lists cut, but all warnings.
-fn say_shortly(said: &[LabelLine]) {
-    for part in said.chunk_by(|a, b| a.weight == b.weight) {
-        let shown = if part[0].weight == LineWeight::Plain { LONG.min(part.len()) } else { part.len() };
+fn say_shortly(said: &[Span]) {
+    for part in said.chunk_by(|a, b| a.style == b.style) {
+        let shown = if part[0].style == Style::Plain { LONG.min(part.len()) } else { part.len() };
         part[..shown].iter().for_each(|said| message::line(&said.text));
         if shown < part.len() {
             message::line(&format!("... and {} more", part.len() - shown));

@@ -10,7 +10,7 @@ use nono::rollback::SnapshotInfo;
 use nono::snapshot::SnapshotId;
 
 use super::app::{App, Mode};
-use super::labels::{LabelLine, LineWeight};
+use crate::paint;
 
 pub(super) const HELP: &str = include_str!("help.txt");
 
@@ -69,15 +69,15 @@ fn timeline_row(snapshot: &SnapshotInfo, is_last: bool, is_now: bool) -> String 
     format!("{mark} {id:>4}  {time}  {}", words.join(", "))
 }
 
-fn show_said(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, said: &[LabelLine], top: usize) {
+fn show_said(frame: &mut Frame<'_>, area: Rect, title: &str, keys: &str, said: &[paint::Span], top: usize) {
     let style = |weight| match weight {
-        LineWeight::Title => Style::new().add_modifier(Modifier::BOLD),
-        LineWeight::Plain => Style::new(),
-        LineWeight::Warning => Style::new().fg(Color::Yellow),
+        paint::Style::Title => Style::new().add_modifier(Modifier::BOLD),
+        paint::Style::Warning => Style::new().fg(Color::Yellow),
+        _ => Style::new(),
     };
     // Wrapping never makes fewer lines, so no more than the screen's height are needed.
     let seen = said.iter().skip(top).take(usize::from(area.height));
-    let lines: Vec<_> = seen.map(|said| Line::styled(said.text.as_str(), style(said.weight))).collect();
+    let lines: Vec<_> = seen.map(|said| Line::styled(said.text.as_str(), style(said.style))).collect();
     let more = said.len() - top > usize::from(inner_height(area));
     let keys = if more || top > 0 { format!("{keys}   arrows: more") } else { keys.to_owned() };
     show(frame, area, title, &keys, &lines);

@@ -34,12 +34,9 @@ pub(super) fn is_capable() -> bool {
 /// Terminal to draw on: stdout may be a file.
 fn output() -> Option<Box<dyn Write>> {
     if io::stderr().is_terminal() {
-        Some(Box::new(io::stderr()))
-    } else if io::stdout().is_terminal() {
-        Some(Box::new(io::stdout()))
-    } else {
-        None
+        return Some(Box::new(io::stderr()));
     }
+    io::stdout().is_terminal().then(|| Box::new(io::stdout()) as Box<dyn Write>)
 }
 
 /// Discards keys that were typed before the question.

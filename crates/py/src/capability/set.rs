@@ -89,28 +89,24 @@ impl CapabilitySet {
     ///
     /// Raises FileNotFoundError where nothing is, ValueError for a file, OSError where it cannot be looked up.
     fn allow_path(&self, py: Python<'_>, path: PathArg, mode: AccessMode) -> PyResult<()> {
-        let added = py.detach(|| self.inner().set.allow_path(&path.0, mode.into()));
-        added.raised(capability_error)
+        py.detach(|| self.inner().set.allow_path(&path.0, mode.into())).raised(capability_error)
     }
 
     /// Grant one file. Anything that is not a directory counts: devices, sockets, pipes.
     ///
     /// Raises FileNotFoundError where nothing is, ValueError for a directory, OSError where it cannot be looked up.
     fn allow_file(&self, py: Python<'_>, path: PathArg, mode: AccessMode) -> PyResult<()> {
-        let added = py.detach(|| self.inner().set.allow_file(&path.0, mode.into()));
-        added.raised(capability_error)
+        py.detach(|| self.inner().set.allow_file(&path.0, mode.into())).raised(capability_error)
     }
 
     /// Let a unix socket be connected to. Needs a mount namespace, so sandboxed_exec() can and apply() cannot.
     fn allow_unix_socket(&self, py: Python<'_>, path: PathArg) -> PyResult<()> {
-        let added = py.detach(|| self.inner().set.allow_unix_socket(&path.0));
-        added.raised(capability_error)
+        py.detach(|| self.inner().set.allow_unix_socket(&path.0)).raised(capability_error)
     }
 
     /// Close a path inside a granted directory. Needs a mount namespace, so sandboxed_exec() can and apply() cannot.
     fn deny_path(&self, py: Python<'_>, path: PathArg) -> PyResult<()> {
-        let added = py.detach(|| self.inner().set.deny(&path.0));
-        added.raised(capability_error)
+        py.detach(|| self.inner().set.deny(&path.0)).raised(capability_error)
     }
 
     /// Close the network: TCP, UDP and everything else that leaves.

@@ -44,7 +44,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Which {
 
 /// One path, or several.
 #[derive(Clone, Debug)]
-pub(super) struct Paths(Vec<PathBuf>);
+pub(super) struct Paths(Vec<OsString>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
     type Error = PyErr;
@@ -55,13 +55,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Paths {
         if all.is_empty() {
             return Err(PyValueError::new_err("the list of paths is empty; None means all of them"));
         }
-        Ok(Paths(all.into_iter().map(PathBuf::from).collect()))
+        Ok(Paths(all.into_iter().map(|path| path.0.into_os_string()).collect()))
     }
 }
 
 /// One pattern, or several.
 #[derive(Clone, Debug)]
-pub(super) struct Globs(Vec<String>);
+pub(super) struct Globs(Vec<OsString>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Globs {
     type Error = PyErr;
@@ -72,7 +72,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Globs {
         if all.is_empty() {
             return Err(PyValueError::new_err("the list of patterns is empty; None means all paths"));
         }
-        Ok(Globs(all))
+        Ok(Globs(all.into_iter().map(OsString::from).collect()))
     }
 }
 
@@ -86,11 +86,7 @@ pub(super) struct Chosen {
 impl Chosen {
     pub(super) fn new(paths: Option<Paths>, globs: Option<Globs>) -> Chosen {
         let names = paths.map(|Paths(paths)| paths).unwrap_or_default();
-        let patterns = globs.map(|Globs(globs)| globs).unwrap_or_default();
-        Chosen {
-            names: names.into_iter().map(PathBuf::into_os_string).collect(),
-            patterns: patterns.into_iter().map(OsString::from).collect(),
-        }
+        Chosen { names, patterns: globs.map(|Globs(globs)| globs).unwrap_or_default() }
     }
 
     pub(super) fn is_all(&self) -> bool {

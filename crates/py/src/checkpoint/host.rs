@@ -53,14 +53,8 @@ fn is_inside() -> bool {
 }
 
 /// The settings of `config.toml`, with what the caller says instead. Nothing is made here.
-pub(super) fn config(
-    host: &Host,
-    switches: &[(&str, Option<bool>)],
-    numbers: &[(&str, Option<i64>)],
-) -> PyResult<Config> {
-    let switches = switches.iter().filter_map(|(key, on)| Some((*key, Given::Switch((*on)?))));
-    let numbers = numbers.iter().filter_map(|(key, number)| Some((*key, Given::Number((*number)?))));
-    let given: Vec<(&str, Given)> = switches.chain(numbers).collect();
+pub(super) fn config(host: &Host, given: &[(&str, Option<Given>)]) -> PyResult<Config> {
+    let given: Vec<(&str, Given)> = given.iter().filter_map(|(key, given)| Some((*key, (*given)?))).collect();
     if host.state_dir.symlink_metadata().is_ok() {
         ensure(host)?;
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nono::checkpoints::settings::Given;
 use nono::checkpoints::{CheckpointManager as Library, Pruned, Usage, import, json, recording};
 use nono::rollback::Catalogue;
 use pyo3::exceptions::PyValueError;
@@ -44,22 +45,22 @@ impl CheckpointManager {
         min_interval_hours: Option<i64>,
     ) -> PyResult<CheckpointManager> {
         let host = host::host(state_dir, home)?;
-        let switches = [
-            ("enabled", Some(enabled)),
-            ("always", always),
-            ("auto_prune", auto_prune),
-            ("delete_orphans", delete_orphans),
-        ];
-        let numbers = [
-            ("max_snapshots", max_snapshots),
-            ("max_total_size_mb", max_total_size_mb),
-            ("max_file_size_mb", max_file_size_mb),
-            ("max_ignored_folder_mb", max_ignored_folder_mb),
-            ("max_files", max_files),
-            ("retention_days", retention_days),
-            ("min_interval_hours", min_interval_hours),
-        ];
-        let config = host::config(&host, &switches, &numbers)?;
+        let config = host::config(
+            &host,
+            &[
+                ("enabled", Some(Given::Switch(enabled))),
+                ("always", always.map(Given::Switch)),
+                ("auto_prune", auto_prune.map(Given::Switch)),
+                ("delete_orphans", delete_orphans.map(Given::Switch)),
+                ("max_snapshots", max_snapshots.map(Given::Number)),
+                ("max_total_size_mb", max_total_size_mb.map(Given::Number)),
+                ("max_file_size_mb", max_file_size_mb.map(Given::Number)),
+                ("max_ignored_folder_mb", max_ignored_folder_mb.map(Given::Number)),
+                ("max_files", max_files.map(Given::Number)),
+                ("retention_days", retention_days.map(Given::Number)),
+                ("min_interval_hours", min_interval_hours.map(Given::Number)),
+            ],
+        )?;
         let library = Library::new(host.clone(), config.clone());
         let mut library = recording(library, author(&host.home, "recover"));
         let who = Who { agent, session };
@@ -346,25 +347,22 @@ impl CheckpointManager {
     /// Name a checkpoint, which also protects it from pruning; an empty name removes the name.
     fn set_name(&self, py: Python<'_>, dir: PathArg, checkpoint: Which, name: &str) -> PyResult<Record> {
         let (dir, Which(target), name) = (absolute(dir)?, checkpoint, name.to_owned());
-        self.quick(py, |library| {
-            told(library.set_name(&dir, &target, &name)).map(|one| values::checkpoint(&one))
-        })
+        let named = self.quick(py, |library| told(library.set_name(&dir, &target, &name)))?;
+        Ok(values::checkpoint(&named))
     }
 
     /// Pin a checkpoint: it is never removed to free space.
     fn pin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| {
-            told(library.set_pinned(&dir, &target, true)).map(|one| values::checkpoint(&one))
-        })
+        let pinned = self.quick(py, |library| told(library.set_pinned(&dir, &target, true)))?;
+        Ok(values::checkpoint(&pinned))
     }
 
     /// Unpin a checkpoint: it may be removed again to free space.
     fn unpin(&self, py: Python<'_>, dir: PathArg, checkpoint: Which) -> PyResult<Record> {
         let (dir, Which(target)) = (absolute(dir)?, checkpoint);
-        self.quick(py, |library| {
-            told(library.set_pinned(&dir, &target, false)).map(|one| values::checkpoint(&one))
-        })
+        let unpinned = self.quick(py, |library| told(library.set_pinned(&dir, &target, false)))?;
+        Ok(values::checkpoint(&unpinned))
     }
 
     /// Status of all projects, with the disk usage of their checkpoints.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nono::audit::Author;
 use nono::rollback::{
     Catalogue, ChangeSet, Done, Plan, RestoreChoice, RollbackError, RollbackSession as Opened, SessionEntry,
-    json,
+    json, patch,
 };
 use nono::snapshot::Observer;
 use pyo3::exceptions::PyValueError;
@@ -238,10 +238,9 @@ impl RollbackSession {
         let paths = words(paths);
         let patch = self.with(py, (progress, cancel), |session, _| {
             let set = RollbackSession::chosen(session, from_snapshot, to_snapshot, &paths)?;
-            let mut items: Vec<_> = set.items.iter().collect();
-            items.sort_by_key(|item| &item.path);
+            let items: Vec<_> = set.items.iter().collect();
             let mut patch = Vec::new();
-            session.write_patch(&set, &items, &mut patch)?;
+            patch::write_patch(session.engine(), &set, &items, &mut patch)?;
             Ok(patch)
         })?;
         Ok(PyBytes::new(py, &patch))

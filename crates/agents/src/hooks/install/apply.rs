@@ -23,7 +23,7 @@ pub struct Applied {
 
 /// Write the changes of the plan.
 pub fn apply(plan: &InstallPlan) -> Result<Applied, InstallError> {
-    let mut applied = Applied::default();
+    let applied = Applied::default();
     if plan.changes.is_empty() {
         return Ok(applied);
     }
@@ -35,22 +35,21 @@ pub fn apply(plan: &InstallPlan) -> Result<Applied, InstallError> {
     for change in &plan.changes {
         check(plan, change)?;
     }
-    let mut record = InstallRecord::load(&plan.state_dir)?;
-    let stamp = stamp();
-    let mut folders = Vec::new();
+    let record = InstallRecord::load(&plan.state_dir)?;
+    let mut work = Work { plan, stamp: stamp(), record, applied, folders: Vec::new() };
     for change in &plan.changes {
         let done = match &change.after {
-            Some(after) => put(plan, change, after, &stamp, &mut record, &mut applied),
-            None => delete(plan, change, &stamp, &mut record, &mut applied).map(|made| folders.extend(made)),
+            Some(after) => work.put(change, after),
+            None => work.delete(change),
         };
         // What was done is on record even if the next change fails.
-        let saved = record.save(&plan.state_dir);
+        let saved = work.record.save(&plan.state_dir);
         done.and(saved)?;
     }
     // Innermost first. Folders with other files in them stay.
-    folders.sort_by_key(|folder: &PathBuf| std::cmp::Reverse(folder.components().count()));
-    folders.retain(|folder| plan.reach.remove_folder(folder).is_err());
-    Ok(applied)
+    work.folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+    work.folders.retain(|folder| plan.reach.remove_folder(folder).is_err());
+    Ok(work.applied)
 }
 
 /// Check that the file is still what the plan was made for, and at the same target.
@@ -64,53 +63,67 @@ fn check(plan: &InstallPlan, change: &FileEdit) -> Result<(), InstallError> {
     }
 }
 
-fn put(
-    plan: &InstallPlan,
-    change: &FileEdit,
-    after: &[u8],
-    stamp: &str,
-    record: &mut InstallRecord,
-    applied: &mut Applied,
-) -> Result<(), InstallError> {
-    let path = &change.path;
-    let reach = plan.reach.for_change(change);
-    let folders = reach.make_folders(path)?;
-    let backup = change.before.as_ref().map(|before| back_up(plan, path, before, stamp)).transpose()?;
-    applied.backups.extend(backup.clone());
-    // nono's own file is private; the agent's files get what the umask allows.
-    let mode = if change.purpose == Purpose::Config { 0o600 } else { 0o666 };
-    reach.write(path, after, mode)?;
-    applied.written.push(path.clone());
-    if !plan.is_install {
-        record.forget(path, plan.agent);
-    } else if change.purpose != Purpose::Config {
-        record.installed(path, plan.agent, (change.before.as_deref(), after), backup, folders);
-    }
-    Ok(())
+/// A plan that is being carried out.
+struct Work<'a> {
+    plan: &'a InstallPlan,
+    stamp: String,
+    record: InstallRecord,
+    applied: Applied,
+    /// Folders that were created for deleted files.
+    folders: Vec<PathBuf>,
 }
 
-/// Delete a file; returns the folders that were created for it.
-fn delete(
-    plan: &InstallPlan,
-    change: &FileEdit,
-    stamp: &str,
-    record: &mut InstallRecord,
-    applied: &mut Applied,
-) -> Result<Vec<PathBuf>, InstallError> {
-    let path = &change.path;
-    if !is_only_ours(plan, change, record) {
+impl Work<'_> {
+    fn put(&mut self, change: &FileEdit, after: &[u8]) -> Result<(), InstallError> {
+        let (path, agent) = (&change.path, self.plan.agent);
+        let reach = self.plan.reach.for_change(change);
+        let folders = reach.make_folders(path)?;
+        let backup = change.before.as_ref().map(|before| self.back_up(path, before)).transpose()?;
+        self.applied.backups.extend(backup.clone());
+        // nono's own file is private; the agent's files get what the umask allows.
+        let mode = if change.purpose == Purpose::Config { 0o600 } else { 0o666 };
+        reach.write(path, after, mode)?;
+        self.applied.written.push(path.clone());
+        if !self.plan.is_install {
+            self.record.forget(path, agent);
+        } else if change.purpose != Purpose::Config {
+            self.record.installed(path, agent, (change.before.as_deref(), after), backup, folders);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, change: &FileEdit) -> Result<(), InstallError> {
+        let (path, agent) = (&change.path, self.plan.agent);
         let before = change.before.as_deref().unwrap_or_default();
-        applied.backups.push(back_up(plan, path, before, stamp)?);
+        // What an install created and nobody changed since is not copied: nothing is lost with it.
+        if !matches!(self.record.original(path, agent, before), Some(Ok(None))) {
+            self.applied.backups.push(self.back_up(path, before)?);
+        }
+        self.plan.reach.for_change(change).remove_file(path)?;
+        self.applied.removed.push(path.clone());
+        self.folders.extend(self.record.forget(path, agent).into_iter().flat_map(|file| file.folders()));
+        Ok(())
     }
-    plan.reach.for_change(change).remove_file(path)?;
-    applied.removed.push(path.clone());
-    Ok(record.forget(path, plan.agent).map(|file| file.folders()).unwrap_or_default())
-}
 
-/// Whether an install created the file and it was not changed since: nothing is lost with it.
-fn is_only_ours(plan: &InstallPlan, change: &FileEdit, record: &InstallRecord) -> bool {
-    let now = change.before.as_deref().unwrap_or_default();
-    matches!(record.original(&change.path, plan.agent, now), Some(Ok(None)))
+    /// Copy the planned content to nono's own folder, under an unused name.
+    fn back_up(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, InstallError> {
+        let folder = self.plan.state_dir.join(BACKUPS);
+        nono_policy::state_dir::ensure(&folder)?;
+        for attempt in 1..1000 {
+            let mut name = path.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".backup-{}", self.stamp));
+            if attempt > 1 {
+                name.push(format!("-{attempt}"));
+            }
+            let backup = folder.join(name);
+            match nono_sys::fs::make_file(&backup, 0o600, bytes) {
+                Ok(()) => return Ok(backup),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(InstallError::Io { path: backup, source }),
+            }
+        }
+        Err(InstallError::Io { path: path.to_owned(), source: ErrorKind::AlreadyExists.into() })
+    }
 }
 
 /// Current time as `YYYYMMDD-HHMMSS`.
@@ -118,24 +131,4 @@ fn stamp() -> String {
     let digits: String = nono_sys::time::now_iso().chars().filter(char::is_ascii_digit).take(14).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
     format!("{day}-{time}")
-}
-
-/// Copy the planned content to nono's own folder, under an unused name.
-fn back_up(plan: &InstallPlan, path: &Path, bytes: &[u8], stamp: &str) -> Result<PathBuf, InstallError> {
-    let folder = plan.state_dir.join(BACKUPS);
-    nono_policy::state_dir::ensure(&folder)?;
-    for attempt in 1..1000 {
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".backup-{stamp}"));
-        if attempt > 1 {
-            name.push(format!("-{attempt}"));
-        }
-        let backup = folder.join(name);
-        match nono_sys::fs::make_file(&backup, 0o600, bytes) {
-            Ok(()) => return Ok(backup),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(InstallError::Io { path: backup, source }),
-        }
-    }
-    Err(InstallError::Io { path: path.to_owned(), source: ErrorKind::AlreadyExists.into() })
 }

@@ -243,7 +243,7 @@ impl Backend for Broken {
     fn prompt(&mut self, _: &Origin, _: &str) -> Result<(), ErrorText> {
         Err("\x1b[2Jbroken".to_owned())
     }
-    fn begins(&mut self, _: &Origin, _: Option<&str>, _: &[PathBuf]) -> Result<(), ErrorText> {
+    fn begins(&mut self, _: &Origin, _: Option<&str>) -> Result<(), ErrorText> {
         Err("broken".to_owned())
     }
     fn before(&mut self, _: &Origin, _: &str, _: Option<&str>, targets: &[PathBuf]) -> Protected {

@@ -48,23 +48,11 @@ struct Writer<'a> {
 struct PatchSide<'a> {
     version: &'a Version,
     name: Vec<u8>,
-    content: PatchContent,
-}
-
-enum PatchContent {
-    Bytes(Vec<u8>),
-    /// Too large for a patch: only named.
-    Named,
+    /// `None`: too large for a patch, only named.
+    content: Option<Vec<u8>>,
 }
 
 impl PatchSide<'_> {
-    fn bytes(&self) -> Option<&[u8]> {
-        match &self.content {
-            PatchContent::Bytes(bytes) => Some(bytes),
-            PatchContent::Named => None,
-        }
-    }
-
     fn is_link(&self) -> bool {
         self.version.kind == FileKind::Symlink
     }
@@ -108,12 +96,10 @@ impl Writer<'_> {
         let same = self.item.old.as_ref().zip(self.item.new.as_ref());
         let same = same.is_some_and(|(old, new)| old.hash == new.hash && old.hash.is_some());
         let content = match (version.kind, version.hash) {
-            (FileKind::Symlink, _) => PatchContent::Bytes(target(version)),
+            (FileKind::Symlink, _) => Some(target(version)),
             // Content not needed: only the name or the mode differs.
-            (FileKind::File, _) if same => PatchContent::Bytes(Vec::new()),
-            (FileKind::File, Some(hash)) => {
-                self.manager.content(hash, LITERAL)?.map_or(PatchContent::Named, PatchContent::Bytes)
-            }
+            (FileKind::File, _) if same => Some(Vec::new()),
+            (FileKind::File, Some(hash)) => self.manager.content(hash, LITERAL)?,
             _ => return Ok(None),
         };
         Ok(Some(PatchSide { version, name: self.name(path), content }))
@@ -223,7 +209,8 @@ fn modes(old: Option<&PatchSide<'_>>, new: Option<&PatchSide<'_>>, out: &mut Vec
 }
 
 fn rename(old: &PatchSide<'_>, new: &PatchSide<'_>, out: &mut Vec<u8>) -> io::Result<()> {
-    let percent = similarity(old.bytes().unwrap_or_default(), new.bytes().unwrap_or_default());
+    let bytes = |side: &PatchSide<'_>| side.content.clone().unwrap_or_default();
+    let percent = similarity(&bytes(old), &bytes(new));
     writeln!(out, "similarity index {percent}%")?;
     for (word, side) in [("from", old), ("to", new)] {
         write!(out, "rename {word} ")?;
@@ -239,9 +226,7 @@ fn content(
     head: &mut Vec<u8>,
     body: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let bytes = |side: Option<&'_ PatchSide<'_>>| {
-        side.map_or(Some(Vec::new()), |side| side.bytes().map(<[u8]>::to_vec))
-    };
+    let bytes = |side: Option<&'_ PatchSide<'_>>| side.map_or(Some(Vec::new()), |side| side.content.clone());
     let header = |side: Option<&PatchSide<'_>>, prefix: &str| {
         side.map_or(b"/dev/null".to_vec(), |side| names::in_header(prefix, &side.name))
     };

@@ -67,7 +67,7 @@ fn hunk(old: &[&[u8]], new: &[&[u8]], ops: &[DiffOp]) -> Hunk {
         let (theirs, ours) = (op.old_range(), op.new_range());
         if let DiffOp::Equal { .. } = op {
             lines.extend(theirs.zip(ours).map(|(theirs, ours)| {
-                line(LineKind::Context, Some(theirs), Some(ours), old[theirs], plain(old[theirs]))
+                line(LineKind::Context, Some(theirs), Some(ours), old[theirs], words::whole(old[theirs]))
             }));
             continue;
         }
@@ -89,10 +89,6 @@ fn hunk(old: &[&[u8]], new: &[&[u8]], ops: &[DiffOp]) -> Hunk {
         new_count: ours.len(),
         lines,
     }
-}
-
-fn plain(line: &[u8]) -> Vec<Segment> {
-    words::whole(words::without_end(line))
 }
 
 fn line(

@@ -15,7 +15,7 @@ const COMMON: usize = 30;
 pub(super) fn compare(old: &[&[u8]], new: &[&[u8]]) -> (Vec<Vec<Segment>>, Vec<Vec<Segment>>) {
     let size = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
     if old.is_empty() || new.is_empty() || size(old).max(size(new)) > COMPARED {
-        let plain = |lines: &[&[u8]]| lines.iter().map(|line| whole(without_end(line))).collect();
+        let plain = |lines: &[&[u8]]| lines.iter().map(|line| whole(line)).collect();
         return (plain(old), plain(new));
     }
     let (mut old, mut new) = (Block::new(old), Block::new(new));
@@ -28,13 +28,13 @@ pub(super) fn compare(old: &[&[u8]], new: &[&[u8]]) -> (Vec<Vec<Segment>>, Vec<V
     (old.lines(), new.lines())
 }
 
-pub(super) fn without_end(line: &[u8]) -> &[u8] {
+fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 /// A line without marks.
 pub(super) fn whole(line: &[u8]) -> Vec<Segment> {
-    segments(&[(line, false)])
+    segments(&[(without_end(line), false)])
 }
 
 struct Block<'a> {

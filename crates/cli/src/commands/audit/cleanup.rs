@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use nono::audit::{Catalogue, Cleaned, Retention};
 use nono::diagnostic::{escape, quote_all};
+use nono::snapshot::time::now_ms;
 use serde_json::{Value, json};
 
 use super::list::value;
 use crate::age::ago;
-use crate::args::{ForgetArgs, now_ms};
+use crate::args::ForgetArgs;
 use crate::commands::removal::{self, Removal};
 use crate::failure::Failure;
 use crate::units::{bytes, some};

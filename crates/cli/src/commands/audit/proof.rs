@@ -64,7 +64,7 @@ elsewhere with --root, --session or --public-key",
 }
 
 fn fails(why: &str) -> Result<u8, Failure> {
-    message::answer(&format!("does not hold: {}", escape(why))).map(|()| NOT_DONE)
+    message::answer(&format!("does not hold: {}", escape(why))).map(|_| NOT_DONE)
 }
 
 fn read(file: &Path) -> Result<serde_json::Result<EventProof>, Failure> {

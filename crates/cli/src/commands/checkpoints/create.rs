@@ -10,7 +10,7 @@ use crate::commands::upkeep::after_command;
 use crate::failure::Failure;
 use crate::message;
 use crate::progress::attempt;
-use crate::units::count;
+use crate::units::files;
 
 pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result<u8, Failure> {
     let dir = place.at(args.path.as_deref());
@@ -27,12 +27,8 @@ pub(super) fn create(args: &CreateArgs, place: &mut CheckpointContext) -> Result
             message::answer_json(&shapes::ensured(&worked.value))?;
         }
         Ensured::Taken { project, checkpoint, coverage } => {
-            message::line(&format!(
-                "checkpoint {} of {}: {}",
-                checkpoint.id.short(),
-                shown(&project),
-                count(checkpoint.files, "file", "files").unwrap_or_else(|| "no files".to_owned())
-            ));
+            let (id, project, files) = (checkpoint.id.short(), shown(&project), files(checkpoint.files));
+            message::line(&format!("checkpoint {id} of {project}: {files}"));
             if let Some(left_out) = not_covered(&coverage) {
                 message::line(&format!("not covered: {left_out}"));
             }

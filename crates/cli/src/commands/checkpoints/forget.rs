@@ -13,7 +13,7 @@ use crate::commands::confirm;
 use crate::commands::rollback::brief;
 use crate::failure::{Failure, NOT_DONE};
 use crate::message;
-use crate::units::some;
+use crate::units::{few, some};
 
 pub(super) fn forget(args: &ForgetPathArgs, place: &CheckpointContext) -> Result<u8, Failure> {
     let consent = args.consent;
@@ -33,8 +33,7 @@ pub(super) fn forget(args: &ForgetPathArgs, place: &CheckpointContext) -> Result
         }
         let mut lines = plan(&path, &holding);
         if consent.dry_run {
-            message::answer(&lines.join("\n"))?;
-            return Ok(0);
+            return message::answer(&lines.join("\n"));
         }
         lines.push("this cannot be undone; the file itself stays".to_owned());
         message::line(&lines.join("\n"));
@@ -92,11 +91,8 @@ fn report(purged: &PurgedEverywhere, state_dir: &Path) {
         message::line(&format!("warning: session {} still has {path}: {}", escape(id), escape(why)));
     }
     for (holder, paths) in &here.held_by {
-        let at = match paths.as_slice() {
-            [] => String::new(),
-            [only] => format!(": {}", shown(only)),
-            [first, more @ ..] => format!(": {} and {} more", shown(first), more.len()),
-        };
+        let names: Vec<String> = paths.iter().map(|path| shown(path)).collect();
+        let at = if names.is_empty() { String::new() } else { format!(": {}", few(&names, 1)) };
         message::line(&format!("warning: {} the same content{at}", holder_name(holder, state_dir)));
     }
 }

@@ -31,17 +31,11 @@ fn lines(imported: &Imported) -> Vec<String> {
         known => format!(", {known} known already"),
     };
     let mut lines = vec![format!("imported {}{known}", some(imported.checkpoints.len(), "checkpoint"))];
-    lines.extend(
-        imported
-            .projects
-            .iter()
-            .map(|(project, new)| format!("  {}: {}", shown(project), some(*new, "checkpoint"))),
-    );
-    lines.extend(
-        imported
-            .skipped
-            .iter()
-            .map(|one| format!("  not imported: {}: {}", cut(&one.what, WORDS), cut(&one.why, WORDS))),
-    );
+    for (project, new) in &imported.projects {
+        lines.push(format!("  {}: {}", shown(project), some(*new, "checkpoint")));
+    }
+    for one in &imported.skipped {
+        lines.push(format!("  not imported: {}: {}", cut(&one.what, WORDS), cut(&one.why, WORDS)));
+    }
     lines
 }

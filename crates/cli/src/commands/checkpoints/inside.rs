@@ -68,12 +68,10 @@ impl Outside<'_> {
         refuse([("--all", args.all)])?;
         let answer = self.ask(RemoteAction::List { dir: self.at(args.project.path.as_deref()) })?;
         if args.json {
-            message::answer_json(&answer)?;
-            return Ok(0);
+            return message::answer_json(&answer);
         }
         let json::Listed { project, checkpoints, here } = json::listed(&answer).ok_or_else(strange)?;
-        message::answer(&text::list_and_hints(&project, &checkpoints, here.as_ref()))?;
-        Ok(0)
+        message::answer(&text::list_and_hints(&project, &checkpoints, here.as_ref()))
     }
 
     fn create(&self, args: CreateArgs) -> Result<u8, Failure> {

@@ -42,8 +42,7 @@ pub(super) fn list(args: &CheckpointListArgs, place: &mut CheckpointContext) -> 
     // Damage there must not prevent the list.
     let here = place.manager.here(&project).unwrap_or_default();
     let value = || json::list(&project, &checkpoints, here.as_ref());
-    message::answer_either(args.json, value, || text::list_and_hints(&project, &checkpoints, here.as_ref()))?;
-    Ok(0)
+    message::answer_either(args.json, value, || text::list_and_hints(&project, &checkpoints, here.as_ref()))
 }
 
 /// Lists all projects; one that cannot be read is reported as a warning.

@@ -138,10 +138,8 @@ impl CheckpointContext {
                 let removed = [(gone, "checkpoint"), (pruned.legacy.len(), "archive")];
                 for (count, what) in removed.into_iter().filter(|(count, _)| *count > 0) {
                     let were = if count == 1 { "was" } else { "were" };
-                    message::line(&format!(
-                        "removed {} that {were} old or over the size limit",
-                        some(count, what)
-                    ));
+                    let what = some(count, what);
+                    message::line(&format!("removed {what} that {were} old or over the size limit"));
                 }
                 message::problems("warning", &pruned.problems);
             }

@@ -7,11 +7,12 @@ use nono::rollback::{Done, Plan, RestoreChoice, RollbackSession, SessionEntry, j
 use nono::snapshot::restore::Skipped;
 use serde_json::Value;
 
+use super::session_choice::brief;
 use super::{recover, text};
-use crate::age::ago;
 use crate::commands::perform::{Completion, Restoration, Tense};
 use crate::failure::Failure;
 use crate::progress::{Worked, watched};
+use crate::units::few;
 
 /// Kind of restore.
 #[derive(Clone, Debug)]
@@ -31,13 +32,7 @@ pub(crate) struct OfSession {
 impl Restoration for OfSession {
     fn title(&self, tense: Tense) -> String {
         let entry = self.session.entry();
-        let of = format!(
-            "session {} ({}, {}) in {}",
-            entry.id,
-            quote_all(&entry.metadata.command),
-            ago(&entry.metadata.started),
-            shown(&entry.project)
-        );
+        let of = format!("session {} in {}", brief(entry), shown(&entry.project));
         let (go, take) = match tense {
             Tense::Plan => ("go", "take"),
             Tense::Done => ("went", "took"),
@@ -132,12 +127,11 @@ impl OfSession {
         let SessionTask::Restore(_) = self.task else { return None };
         let others = self.session.beside().unwrap_or_default();
         let name = |entry: &SessionEntry| format!("{} ({})", entry.id, quote_all(&entry.metadata.command));
-        let (first, more) = others.split_first()?;
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        let first = name(first);
-        Some(format!(
-            "{first}{more} ran here at the same time: their changes from that time {taken_back} too"
-        ))
+        let names: Vec<String> = others.iter().map(name).collect();
+        let some = few(&names, 1);
+        (!names.is_empty()).then(|| {
+            format!("{some} ran here at the same time: their changes from that time {taken_back} too")
+        })
     }
 }
 

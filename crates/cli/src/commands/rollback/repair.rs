@@ -20,7 +20,7 @@ pub(super) fn repair(args: &RepairArgs, place: &SessionContext) -> Result<u8, Fa
         message::answer_json(&nono::rollback::json::repaired(&sessions, &projects, args.dry_run))?;
     } else {
         let text = lines(&sessions, &projects, args.dry_run).join("\n");
-        if args.dry_run { message::answer(&text)? } else { message::line(&text) }
+        if args.dry_run { message::answer(&text).map(drop)? } else { message::line(&text) }
     }
     let problems = || sessions.problems.iter().chain(&projects.problems);
     message::problems("error", problems());

@@ -191,12 +191,8 @@ pub(crate) fn lost(lost: &[Lost], below: &Below<'_>, length: Length) -> Vec<Stri
 /// Warnings about kept autorun files; never shortened.
 fn still_executes(still: &[(PathBuf, Later)], below: &Below<'_>) -> Vec<String> {
     let line = |(path, later): &(PathBuf, Later)| {
-        format!(
-            "warning: kept a file that will run later: {} ({}: {})",
-            below.show(path),
-            later.what,
-            later.why
-        )
+        let (path, Later { what, why }) = (below.show(path), later);
+        format!("warning: kept a file that will run later: {path} ({what}: {why})")
     };
     still.iter().map(line).collect()
 }

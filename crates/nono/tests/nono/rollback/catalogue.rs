@@ -78,12 +78,15 @@ fn the_last_session_around_a_folder() {
     world.write("deep/file", "x");
     world.session(1, || {});
     world.begin_on(2, &[&other]).end();
-    let last = |dir: &Path| world.catalogue.last_for(dir).unwrap().id;
+    let last = |dir: &Path| world.catalogue.last_here(dir).unwrap().id;
     assert_eq!(last(&world.project), id(1));
     assert_eq!(last(&world.path("deep")), id(1));
     assert_eq!(last(&other), id(2));
     assert_eq!(last(&world.base), id(2), "both are below it");
-    assert_eq!(last(Path::new("/usr")), id(2), "none is near");
+    match world.catalogue.last_here(Path::new("/usr")) {
+        Err(RollbackError::NoSessionHere { last: Some(last), .. }) => assert_eq!(last.id, id(2)),
+        near => panic!("none is near: {near:?}"),
+    }
 }
 
 #[test]
@@ -151,7 +154,7 @@ fn a_session_elsewhere_is_followed_and_a_missing_place_named() {
     fs::create_dir(&dest).unwrap();
     fs::rename(away.sessions_dir().join(&id), dest.join(&id)).unwrap();
     fs::rename(away.store_dir(), dest.join("store")).unwrap();
-    let (place, live) = world.catalogue.begin_session(&id).unwrap();
+    let (place, live) = world.catalogue.begin_session(&id, &[]).unwrap();
     fs::write(place.join("elsewhere"), dest.join(&id).as_os_str().as_bytes()).unwrap();
     live.end(&place).unwrap();
 

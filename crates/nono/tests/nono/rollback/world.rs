@@ -63,7 +63,7 @@ impl World {
 
     pub(crate) fn begin_on(&self, second: u32, roots: &[&Path]) -> Running {
         let id = id(second);
-        let (dir, live) = self.catalogue.begin_session(&id).unwrap();
+        let (dir, live) = self.catalogue.begin_session(&id, &[]).unwrap();
         let roots: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
         let mut metadata = SessionMetadata::new(&id, vec!["make".to_owned()], roots.clone());
         metadata.started = format!("2026-01-01T00:{:02}:{:02}Z", second / 60, second % 60);

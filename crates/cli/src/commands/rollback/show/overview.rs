@@ -13,7 +13,7 @@ use crate::commands::diff_output::DiffFailure;
 use crate::commands::rollback_notices::{counts, not_covered};
 use crate::paint::{Span, Style, mark, title};
 use crate::review::text::columns;
-use crate::units::{bytes, count, grouped, some};
+use crate::units::{bytes, files, grouped, some};
 
 /// Maximum number of lines of a list without `--full`.
 const SOME: usize = 200;
@@ -187,7 +187,7 @@ pub(super) fn snapshots(view: &Shown<'_>, out: &mut dyn Write) -> Result<(), Dif
 /// Lists what the snapshot does not cover, with the reasons.
 pub(super) fn coverage(manifest: &Manifest, full: bool, out: &mut dyn Write) -> Result<(), DiffFailure> {
     let coverage = &manifest.coverage;
-    let files = count(coverage.files, "file", "files").unwrap_or_else(|| "no files".to_owned());
+    let files = files(coverage.files);
     writeln!(out, "snapshot {}: {files}, {}", escape(&manifest.id.to_string()), bytes(coverage.bytes))?;
     for note in &coverage.notes {
         writeln!(out, "{}", escape(&note.to_string()))?;
