@@ -79,12 +79,11 @@ impl Turns {
             Err(error) => return Err(error),
         };
         let known = known.filter(|known| known.agent == agent && known.session == session);
-        let mut state = match known {
-            Some(known) => known,
-            None => {
-                let tag = nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))?;
-                TurnState { agent, session, tag, ..TurnState::default() }
-            }
+        let mut state = if let Some(known) = known {
+            known
+        } else {
+            let tag = nono_sys::random::id::<3>().map_err(CheckpointError::io("/dev/urandom"))?;
+            TurnState { agent, session, tag, ..TurnState::default() }
         };
         let fresh = state.turn.is_empty() || if given.is_empty() { begins } else { given != state.turn };
         if fresh {

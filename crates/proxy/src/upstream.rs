@@ -71,10 +71,10 @@ mod tests {
             ["Proxy.example.org:3128", "http://proxy.example.org:3128", "HTTP://proxy.example.org.:3128/"]
         {
             let proxy = read(text);
-            assert_eq!((proxy.host.to_string().as_str(), proxy.port), ("proxy.example.org", 3128), "{text}");
+            assert_eq!((proxy.host.as_str(), proxy.port), ("proxy.example.org", 3128), "{text}");
             assert_eq!(proxy.authorization, None);
         }
-        assert_eq!(read("[::1]:8080").host.to_string(), "[::1]");
+        assert_eq!(read("[::1]:8080").host, "[::1]");
     }
 
     #[test]

@@ -60,7 +60,9 @@ impl Writer {
 
     pub(crate) fn list<T>(&mut self, items: &[T], item: impl Fn(&T, &mut Self)) {
         self.number(items.len() as u64);
-        items.iter().for_each(|one| item(one, self));
+        for one in items {
+            item(one, self);
+        }
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {

@@ -166,8 +166,8 @@ impl SnapshotList {
 
     /// Number of the last numbered snapshot that was not dropped.
     pub fn newest(&self) -> Option<u32> {
-        let there = self.snapshots.iter().rev().filter(|recorded| !recorded.thinned);
-        there.filter_map(|recorded| recorded.id.number()).next()
+        let mut there = self.snapshots.iter().rev().filter(|recorded| !recorded.thinned);
+        there.find_map(|recorded| recorded.id.number())
     }
 
     fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {

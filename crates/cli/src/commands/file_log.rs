@@ -34,8 +34,8 @@ pub(crate) fn log(args: &LogArgs) -> Result<u8, Failure> {
     if args.json {
         message::answer_json(&json(&path, &versions))
     } else if versions.is_empty() {
-        return Err(Failure::refused(format!("no session or checkpoint has a version of {}", shown(&path)))
-            .hint("`nono status` shows what is protected here"));
+        Err(Failure::refused(format!("no session or checkpoint has a version of {}", shown(&path)))
+            .hint("`nono status` shows what is protected here"))
     } else {
         let mut lines = vec![format!("Versions of {}:", shown(&path))];
         lines.extend(versions.iter().flat_map(version));

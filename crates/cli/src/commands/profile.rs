@@ -48,12 +48,11 @@ fn list(store: &ProfileStore, as_json: bool) -> Result<u8, Failure> {
         return message::answer_json(&profiles.iter().map(entry).collect::<Vec<_>>());
     }
     let line = |info: &nono::ProfileInfo| {
-        let about = match &info.error {
-            Some(error) => format!("unusable: {}", escape(error)),
-            None => {
-                let description = escape(info.description.as_deref().unwrap_or(""));
-                format!("{description} ({})", origin(&info.source))
-            }
+        let about = if let Some(error) = &info.error {
+            format!("unusable: {}", escape(error))
+        } else {
+            let description = escape(info.description.as_deref().unwrap_or(""));
+            format!("{description} ({})", origin(&info.source))
         };
         format!("{:<14} {about}", escape(&info.name))
     };

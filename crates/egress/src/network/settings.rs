@@ -314,7 +314,7 @@ mod tests {
     fn another_proxy_is_read() {
         let text = "[network]\nupstream_proxy = \"proxy:3128\"\nupstream_bypass = [\"*.internal\"]";
         let upstream = parse(text).unwrap().upstream.unwrap();
-        assert_eq!((upstream.host.to_string().as_str(), upstream.port), ("proxy", 3128));
+        assert_eq!((upstream.host.as_str(), upstream.port), ("proxy", 3128));
         assert_eq!(upstream.bypass[0].to_string(), "*.internal");
         assert!(parse("").unwrap().upstream.is_none());
     }

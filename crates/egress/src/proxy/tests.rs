@@ -118,10 +118,10 @@ fn what_is_wrong_with_a_route_is_said_at_the_start() {
     assert!(start(|_| {}).is_ok());
     for change in [
         (|route| {
-            route.endpoint_rules = vec![EndpointRule { method: "GET".to_owned(), path: "/[".to_owned() }]
+            route.endpoint_rules = vec![EndpointRule { method: "GET".to_owned(), path: "/[".to_owned() }];
         }) as fn(&mut RouteConfig),
         |route| {
-            route.endpoint_rules = vec![EndpointRule { method: "GET".to_owned(), path: "/{a".to_owned() }]
+            route.endpoint_rules = vec![EndpointRule { method: "GET".to_owned(), path: "/{a".to_owned() }];
         },
         |route| route.inject_mode = Injection::UrlPath,
         |route| route.inject_mode = Injection::QueryParam,

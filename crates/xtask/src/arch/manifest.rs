@@ -23,10 +23,10 @@ pub(super) fn problems(crates: &[Crate]) -> io::Result<Vec<String>> {
         let leaves_out = std::fs::read_to_string(&one.manifest)?.contains("doctest = false");
         match (leaves_out, has_examples(&one.manifest.with_file_name("src"))?) {
             (true, true) => {
-                problems.push(format!("{} has examples that are not run: remove doctest = false", one.name))
+                problems.push(format!("{} has examples that are not run: remove doctest = false", one.name));
             }
             (false, false) => {
-                problems.push(format!("{} has no examples: add doctest = false to [lib]", one.name))
+                problems.push(format!("{} has no examples: add doctest = false to [lib]", one.name));
             }
             _ => {}
         }

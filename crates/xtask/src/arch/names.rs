@@ -21,7 +21,8 @@ pub(super) fn definitions(files: &[File]) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// Types that a source defines, with their lines. An associated type is part of a trait, not a name of its own.
+/// Types that a source defines, with their lines. An associated type is part of a trait, not a name of its own; nor is the
+/// `Result` of a module with its own error, as `std::io` has one.
 fn defined(code: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().enumerate().filter_map(|(at, line)| {
         let mut words =
@@ -32,7 +33,7 @@ fn defined(code: &str) -> impl Iterator<Item = (usize, &str)> {
         }
         let name = words.next()?;
         let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-        (end > 0).then(|| (at + 1, &name[..end]))
+        (end > 0 && &name[..end] != "Result").then(|| (at + 1, &name[..end]))
     })
 }
 
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn definitions_are_found_and_associated_types_are_not() {
-        let code = "pub(crate) struct A<T>(T);\n    enum B {\nuse x::C;\n    type Item = u8;\ntype D = u8;\npub trait E: F {}\n";
+        let code = "pub(crate) struct A<T>(T);\n    enum B {\nuse x::C;\n    type Item = u8;\ntype D = u8;\npub trait E: F {}\npub type Result<T> = u8;\n";
         let found: Vec<_> = defined(code).collect();
         assert_eq!(found, [(1, "A"), (2, "B"), (5, "D"), (6, "E")]);
     }

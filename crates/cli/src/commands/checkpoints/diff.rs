@@ -51,7 +51,7 @@ fn show(args: &DiffArgs, compared: &Compared, set: &ChangeSet) -> Result<(), Fai
     }
     let mut out = Pager::new();
     until_read_enough(paint(args, &page, &mut out))?;
-    Ok(out.finish()?)
+    out.finish()
 }
 
 fn paint(args: &DiffArgs, page: &Page<'_>, out: &mut dyn Write) -> Result<(), DiffFailure> {
