@@ -3,7 +3,7 @@
 //! Nothing is decided here. Arguments become values of the library, its results become Python objects, its errors
 //! exceptions (`error`); long work runs in another thread, while the caller's waits without the interpreter (`long`).
 //! What is more comfortable in Python (context managers, async variants, the audit module, and the classes of results,
-//! which are records over the JSON of the library: [`plain::Record`]) is in `python/nono_py`.
+//! which are records over the JSON of the library: `plain::Record`) is in `python/nono_py`.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments arrive as Python hands them over")]
 #![allow(
