@@ -20,7 +20,9 @@ const TEXT: usize = 16 << 20;
 const LITERAL: u64 = 64 << 20;
 const CONTEXT: usize = 3;
 
-/// [`RollbackSession::write_patch`](crate::rollback::RollbackSession::write_patch) for any snapshots of the engine.
+/// Write a patch for `git apply` and `patch -p1`, relative to the root of the items. With several roots, their names are
+/// the first path components: it applies to a folder that contains them all. What a patch cannot express, and what git
+/// refuses to patch (its own `.git`), is written as a comment.
 pub fn write_patch(
     manager: &SnapshotManager,
     set: &ChangeSet,
