@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nono_testkit::look::eventually;
 use nono_testkit::oracle::{Oracle, look, same};
 use said::Said;
 use world::{ORDINARY, World, is_root};
@@ -92,7 +93,9 @@ impl Disk {
         let mut python = Command::new("python3");
         let cut = python.args(["-c", PYTHON]).arg(self.at()).arg((what as u32).to_string()).output();
         assert!(cut.as_ref().is_ok_and(|cut| cut.status.success()), "{cut:?}");
-        assert!(Command::new("umount").arg(self.at()).status().unwrap().success(), "it is busy");
+        // Upkeep in the background notices by itself that its disk is gone.
+        let unmounted = || Command::new("umount").arg(self.at()).status().unwrap().success().then_some(());
+        eventually(|| "the end of what uses the disk".to_owned(), unmounted);
         self.wait_for_the_device();
         assert!(self.mount().status.success());
     }
