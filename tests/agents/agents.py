@@ -187,6 +187,7 @@ class Codex(Agent):
     ready = r"(?m)^› (?!\d|\[|\w+ +\d)"
     dialogs = (
         dialog("login", r"Choose how you want to use Codex", "3"),
+        dialog("another way", r"Sign in another way", "1"),
         dialog("key", r"Press enter to save", "Enter"),
         dialog("hooks", r"Hooks need review", "2", "Enter"),
         dialog("trust", r"(Yes, (continue|allow)|Do you trust)", "Enter"),
