@@ -398,16 +398,7 @@ $ nono run --monitor --approve deny -- true
 $ nono run -- nono run --ask -- true
 ! [nono] error: --ask needs a supervisor, and inside a nono sandbox the command runs directly
 ! [nono] hint: leave --ask out, or give it to the outer nono
-! [nono] The command exited with code 2. This may be due to sandbox restrictions.
-! [nono] Sandbox policy:
-! [nono]   no path was granted
-! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   network: blocked
-! [nono] To open more, run it again with:
-! [nono]   --allow <path>   read and write a folder and everything in it
-! [nono]   --read <path>    read it only
-! [nono]   --write <path>   write it only
-! [nono]   --allow-net      use the network
+! [nono] exit 2; no refusal was seen (-v shows the policy)
 = exit 2
 $ nono run --approve deny -- true
 ! [nono] error: --approve has no effect without --ask

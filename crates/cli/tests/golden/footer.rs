@@ -6,7 +6,7 @@ use super::world::{World, golden};
 use nono_testkit::process::finish;
 
 #[test]
-fn a_failure_explains_the_policy() {
+fn a_failure_without_a_refusal_is_one_line() {
     let world = World::new();
     world.file("work/file", "");
     world.golden(
@@ -20,42 +20,13 @@ fn a_failure_explains_the_policy() {
         ],
         str![[r#"
 $ nono run -- sh -c 'exit 3'
-! [nono] The command exited with code 3. This may be due to sandbox restrictions.
-! [nono] Sandbox policy:
-! [nono]   no path was granted
-! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   network: blocked
-! [nono] To open more, run it again with:
-! [nono]   --allow <path>   read and write a folder and everything in it
-! [nono]   --read <path>    read it only
-! [nono]   --write <path>   write it only
-! [nono]   --allow-net      use the network
+! [nono] exit 3; no refusal was seen (-v shows the policy)
 = exit 3
 $ nono run --allow . --read ../home --write-file file -- sh -c 'exit 3'
-! [nono] The command exited with code 3. This may be due to sandbox restrictions.
-! [nono] Sandbox policy:
-! [nono]   [TMP]/work (read+write)
-! [nono]   [TMP]/home (read)
-! [nono]   [TMP]/work/file (write)
-! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   A granted file is the one that existed at the start: a file that replaces it is not granted.
-! [nono]   network: blocked
-! [nono] To open more, run it again with:
-! [nono]   --allow <path>   read and write a folder and everything in it
-! [nono]   --read <path>    read it only
-! [nono]   --write <path>   write it only
-! [nono]   --allow-net      use the network
+! [nono] exit 3; no refusal was seen (-v shows the policy)
 = exit 3
 $ nono run --monitor --allow-net -- sh -c 'exit 3'
-! [nono] The command exited with code 3. This may be due to sandbox restrictions.
-! [nono] Sandbox policy:
-! [nono]   no path was granted
-! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   network: allowed
-! [nono] To open more, run it again with:
-! [nono]   --allow <path>   read and write a folder and everything in it
-! [nono]   --read <path>    read it only
-! [nono]   --write <path>   write it only
+! [nono] exit 3; no refusal was seen (-v shows the policy)
 = exit 3
 $ nono run --no-diagnostics -- sh -c 'exit 3'
 = exit 3
@@ -63,6 +34,35 @@ $ nono run -s -- sh -c 'exit 3'
 = exit 3
 $ nono wrap -- sh -c 'exit 3'
 = exit 3
+
+"#]],
+    );
+}
+
+#[test]
+fn the_policy_is_shown_on_request() {
+    let world = World::new();
+    world.file("work/file", "");
+    let line = "nono run -v --allow . --read ../home --write-file file -- sh -c 'exit 3'";
+    let text = world.clean(&world.sh(line).err());
+    let footer =
+        text.lines().skip_while(|line| !line.contains("exited with")).map(|line| format!("{line}\n"));
+    golden(
+        footer.collect(),
+        str![[r#"
+[nono] The command exited with code 3; no refusal was seen.
+[nono] Sandbox policy:
+[nono]   [TMP]/work (read+write)
+[nono]   [TMP]/home (read)
+[nono]   [TMP]/work/file (write)
+[nono]   and [N] system paths that programs need to start (--dry-run lists them)
+[nono]   A granted file is the one that existed at the start: a file that replaces it is not granted.
+[nono]   network: blocked
+[nono] To open more, run it again with:
+[nono]   --allow <path>   read and write a folder and everything in it
+[nono]   --read <path>    read it only
+[nono]   --write <path>   write it only
+[nono]   --allow-net      use the network
 
 "#]],
     );
@@ -198,7 +198,7 @@ fn what_is_missing_or_forbidden_anyway_is_no_denial() {
     for line in lines {
         let outcome = world.sh(line);
         assert!(!outcome.err().contains("Denied:"), "{line}: {}", outcome.err());
-        assert!(outcome.err().contains("[nono] The command exited with code"), "{line}");
+        assert!(outcome.err().contains("; no refusal was seen (-v shows the policy)"), "{line}");
     }
 }
 

@@ -56,7 +56,7 @@ fn a_footer_comes_after_what_the_command_said() {
 fn an_unfinished_line_of_the_command_does_not_run_into_the_footer() {
     let world = World::new();
     let outcome = world.sh("nono run -- sh -c 'printf unfinished >&2; exit 1'");
-    assert!(outcome.err().starts_with("unfinished\n[nono] The command"), "{}", outcome.err());
+    assert!(outcome.err().starts_with("unfinished\n[nono] exit 1; "), "{}", outcome.err());
 }
 
 #[test]

@@ -208,16 +208,7 @@ reason: protected (ssh)
 rule: protected group ssh: SSH keys and configuration
 closest grant: [TMP] (read) [user]
 to open it: --bypass-protection [TMP]/home/.ssh/id --read-file [TMP]/home/.ssh/id
-! [nono] The command exited with code 1. This may be due to sandbox restrictions.
-! [nono] Sandbox policy:
-! [nono]   [TMP] (read)
-! [nono]   and [N] system paths that programs need to start (--dry-run lists them)
-! [nono]   network: blocked
-! [nono] To open more, run it again with:
-! [nono]   --allow <path>   read and write a folder and everything in it
-! [nono]   --read <path>    read it only
-! [nono]   --write <path>   write it only
-! [nono]   --allow-net      use the network
+! [nono] exit 1; no refusal was seen (-v shows the policy)
 $ nono wrap --read data -- nono why --self --json --path data/file
 {
   "status": "allowed",

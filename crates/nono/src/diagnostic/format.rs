@@ -22,11 +22,18 @@ pub struct DiagnosticFormatter<'a> {
 }
 
 impl DiagnosticFormatter<'_> {
+    /// The whole footer for a refusal, or if the policy was asked for. Otherwise one line: most commands that fail do so
+    /// for reasons of their own, and a refusal that nobody saw cannot be ruled out.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!(
-            "The command exited with code {}. This may be due to sandbox restrictions.",
-            self.exit_code
-        )];
+        let code = self.exit_code;
+        let first = match (self.has_refusals(), self.verbose) {
+            (true, _) => {
+                format!("The command exited with code {code}. This may be due to sandbox restrictions.")
+            }
+            (false, true) => format!("The command exited with code {code}; no refusal was seen."),
+            (false, false) => return vec![format!("exit {code}; no refusal was seen (-v shows the policy)")],
+        };
+        let mut lines = vec![first];
         lines.extend(self.denied());
         lines.push("Sandbox policy:".to_owned());
         lines.extend(self.grants());
@@ -34,6 +41,18 @@ impl DiagnosticFormatter<'_> {
         lines.push("To open more, run it again with:".to_owned());
         lines.extend(self.general().map(|(flag, word)| format!("  {flag:<16} {word}")));
         lines
+    }
+
+    /// Whether something was refused that a program does not try at every start, or a limit was reached.
+    fn has_refusals(&self) -> bool {
+        let Findings { denials, unlisted, too_many, network, hosts, hosts_unlisted, limits, .. } =
+            self.findings;
+        let counts = [*unlisted, *too_many, *hosts_unlisted];
+        *network
+            || !hosts.is_empty()
+            || !limits.is_empty()
+            || counts.iter().any(|count| *count > 0)
+            || denials.iter().any(|denial| !denial.probe)
     }
 
     fn denied(&self) -> Vec<String> {
@@ -139,7 +158,7 @@ impl DiagnosticFormatter<'_> {
         };
         json!({
             "exit_code": self.exit_code,
-            "may_be_due_to_sandbox": true,
+            "may_be_due_to_sandbox": self.has_refusals(),
             "denials": self.findings.denials.iter().map(denial_json).collect::<Vec<_>>(),
             "denials_unlisted": self.findings.unlisted,
             "denied_unasked": self.findings.too_many,
